@@ -1,14 +1,16 @@
 """Runs tests/redteam in full and writes what was reported and what attackers reached into docs/attacks.md.
 
 `make redteam`, or `python tools/attacks_table.py`. Without the folder EQUIPOISE_DATA real files are not attacked, and
-their rows of the table stay as they are; where an attacker does better than reported nothing is written.
+their rows of the table stay as they are; so do all others that are not made again where files of tests are named:
+`python tools/attacks_table.py tests/redteam/test_noise.py`. Where an attacker does better than reported nothing is
+written.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,19 +23,22 @@ MADE_HERE = ("made", "demo survey")
 Row = tuple[str, ...]
 
 
-def main() -> int:
+def main(files: Sequence[str] = ()) -> int:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"
         variables = {**os.environ, "EQUIPOISE_EVIDENCE": "1", "EQUIPOISE_ATTACK_ROWS": str(path)}
-        tests = [sys.executable, "-m", "pytest", "-q", str(ROOT / "tests" / "redteam")]
+        tests = [sys.executable, "-m", "pytest", "-q", *(files or [str(ROOT / "tests" / "redteam")])]
         outcome = subprocess.run(tests, cwd=ROOT, env=variables, check=False).returncode
         if outcome:
             return outcome
         results = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     page = PAGE.read_text(encoding="utf-8")
     rows = table(results)
-    if "EQUIPOISE_DATA" not in os.environ:
-        rows = sorted({*rows, *(row for row in printed(page) if row[2] not in MADE_HERE)})
+    made = {row[:4] for row in rows}
+    old = [row for row in printed(page) if row[:4] not in made]
+    if not files:
+        old = [row for row in old if row[2] not in MADE_HERE] if "EQUIPOISE_DATA" not in os.environ else []
+    rows = sorted([*rows, *old])
     PAGE.write_text(with_table(page, rows), encoding="utf-8")
     print(f"redteam: {len(rows)} rows in docs/attacks.md, none reached above what is reported")
     return 0
@@ -67,4 +72,4 @@ def with_table(page: str, rows: Iterable[Row]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

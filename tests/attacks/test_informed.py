@@ -265,7 +265,7 @@ def test_relative_noise_and_zeros_that_are_kept() -> None:
     released = applied(masks.Noise(["x", "y"], 0.2, "multiplicative"), original)
     y, x = released.collect().to_numpy(), original.collect().to_numpy()
     sd = np.array([released.history[0].parameters["noise_sd"][c] for c in ("x", "y")])
-    share = sd / np.sqrt((y**2).mean(axis=0) - sd**2)
+    share = sd / np.sqrt((x**2).mean(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         gaps = np.nan_to_num((y[None] - x[:, None]) / (share * x[:, None]), nan=0.0, posinf=np.inf, neginf=-np.inf)
     expected = nearest_of(np.isfinite(gaps).all(axis=2), (np.where(np.isfinite(gaps), gaps, 0) ** 2).sum(axis=2)).mean()

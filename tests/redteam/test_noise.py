@@ -118,6 +118,30 @@ def test_values_that_lie_on_a_shape(record: Record, kind: str) -> None:
     record("noise", f"1 sd on {kind}", file="made", measure=measure, reported=reported, reached=reached)
 
 
+@pytest.mark.parametrize("role", ["person", "household"])
+def test_values_seen_again_in_other_rows(record: Record, role: str) -> None:
+    """Six waves of a nearly constant income, or six members: noise of each row is averaged over the others."""
+    rng = np.random.default_rng(3)
+    unit, x = np.repeat(np.arange(150), 6), np.repeat(np.exp(10 + 0.6 * rng.normal(size=150)), 6)
+    x = x * np.exp(0.03 * rng.normal(size=900))
+    table = pl.DataFrame({"unit": unit, "wave": np.tile(np.arange(6), 150), "income": x})
+    original = eq.read(table, eq.Roles("wave", numeric="income", **{role: "unit"}))  # type: ignore[arg-type]
+    released = eq.Recipe([eq.masks.Noise(["income"], 1.0)], 5).run(original)
+    z = released.collect()["income"].to_numpy()
+    mean = np.bincount(unit, z)[unit] / 6
+    terms = np.column_stack([np.ones(900), z, mean])
+    guess = terms @ np.linalg.lstsq(terms, x, rcond=None)[0]
+    known = eq.risk.KnownWithin(0.1).measure(released, original)
+    assert known.interval is not None
+    assert known.interval[1] >= (np.abs(mean / x - 1) <= 0.1).mean()
+    reported, reached = (
+        eq.risk.ValueDisclosure().measure(released, original).value,
+        1 - ((x - guess) ** 2).mean() / x.var(),
+    )
+    parameter, measure = f"1 sd, six rows of a {role}", "variance of a value learnt"
+    record("noise", parameter, file="made", measure=measure, reported=reported, reached=reached)
+
+
 def test_several_copies() -> None:
     """Three releases of one file: an intruder averages them, and so does the report."""
     original = pair(made())[1]
@@ -139,6 +163,24 @@ def test_links_in_a_made_file(record: Record, kind: str) -> None:
         reached.append(assigned(np.log(x), np.log(np.maximum(z, 1e-9))))
     reported = eq.attack(released, original, size=1).strongest.score.value
     record("noise", f"0.3 sd, {kind}", file="made", measure="person linked", reported=reported, reached=max(reached))
+
+
+def by_share(x: np.ndarray, z: np.ndarray, scale: float) -> float:
+    """One-to-one by what each value was multiplied with."""
+    shares = z / x[:, None] - 1
+    people, records = linear_sum_assignment(((shares / scale) ** 2).sum(axis=2))
+    return float((people == records).mean())
+
+
+def test_links_of_skewed_amounts(record: Record) -> None:
+    """Noise in proportion to the value, where a few giants have most of the sum: the law and all links at once."""
+    rng = np.random.default_rng(5)
+    size = np.exp(1.4 * rng.normal(size=(250, 1)))
+    table = pl.DataFrame(size * np.exp(0.6 * rng.normal(size=(250, 5))), schema=list("abcde"))
+    released, original = pair(table, eq.masks.Noise(table.columns, 0.6, "multiplicative"))
+    z, x = arrays(released, original)
+    reported, reached = eq.attack(released, original, size=1).strongest.score.value, by_share(x, z, 0.6)
+    record("noise", "0.6, multiplicative", file="skewed", measure="person linked", reported=reported, reached=reached)
 
 
 def test_values_of_the_utilities(record: Record, data_folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Sentences on what an intruder is taken not to know."""
 
+import narwhals as nw
 import polars as pl
 import pytest
 
@@ -111,3 +112,16 @@ def test_columns_of_which_nothing_is_left() -> None:
     everything = eq.masks.SuppressRecords(eq.rules.MinCount(100))
     assert shortfalls(everything, {"uniques": "< 1"}) == (sentence,)
     assert shortfalls(eq.masks.SuppressRecords(eq.rules.MinCount(1)), {"uniques": "< 1"}) == ()
+
+
+@pytest.mark.parametrize(("left", "warned"), [(2, True), (3, False)])
+def test_columns_of_which_little_is_left(left: int, warned: bool) -> None:
+    """Two of twelve values are left, or three: a quarter."""
+    ages = pl.DataFrame({"age": [*range(12 - left), *[50, 50, 60, 60, 60][:left]], "sex": ["f", "m"] * 6})
+    original = eq.read(ages, eq.Roles("age"))
+    blanked = original.with_frame(
+        original.frame.with_columns(nw.when(nw.col("age") >= 50).then("age")),
+        eq.Recipe([eq.masks.LocalSuppress(eq.rules.MinCount(1))], 1).run(original).history[0],
+    )
+    sentence = "Little is left of age: masking made more than three in four values of a column blank."
+    assert shortcomings(blanked, original, Scores([]), eq.Policy()) == ((sentence,) if warned else ())

@@ -33,6 +33,8 @@ from equipoise.risk import Composition, Recognisable
 
 MAX_OTHER_COLUMNS = 2
 """Columns beside the keys that are taken to be known together."""
+MIN_SHARE_LEFT, BLANK = 0.25, "\x00blank"
+"""Share of a column's values below which little is left of it; what the name of its share of blanks ends in."""
 MAX_LINKED, MAX_ASSIGNED = 250_000, 10_000
 """Records up to which stronger attacks than those limited are tried, and among them one-to-one assignment."""
 
@@ -79,9 +81,14 @@ def _emptied_columns(released: Records, original: Records) -> Iterator[str]:
     if released.synthetic or not columns or original.height() < 2:
         return
     counts = [nw.col(column).n_unique() for column in columns]
-    before, after = (collect_one(data.frame.select(*counts)) for data in (original, released))
-    if empty := [c for c in columns if after[c] <= 1 < before[c]]:
+    known = [nw.col(column).is_null().mean().name.suffix(BLANK) for column in columns]
+    before, after = (collect_one(data.frame.select(*counts, *known)) for data in (original, released))
+    empty = [c for c in columns if after[c] <= 1 < before[c]]
+    if empty:
         yield f"Nothing is left of {listed(empty)}: masking made all values of a column blank or the same."
+    few = [c for c in columns if 1 - (after[c + BLANK] or 0) < MIN_SHARE_LEFT * (1 - (before[c + BLANK] or 0))]
+    if few := [c for c in few if c not in empty]:
+        yield f"Little is left of {listed(few)}: masking made more than three in four values of a column blank."
 
 
 def _stronger_links(released: Records, original: Records, scores: Scores, policy: Policy) -> Iterator[str]:

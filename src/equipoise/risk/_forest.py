@@ -29,9 +29,12 @@ def sampled_rows(rows: Integers, columns: int, values: int) -> Integers:
     return rows if len(rows) <= size else np.sort(np.random.default_rng(size).permutation(rows)[:size])
 
 
-def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None, most: int = MAX_WORK) -> Floats:
+def forest_guesses(
+    x: Floats, y: Floats, asked: Floats | None = None, most: int = MAX_WORK, *, units: Integers | None = None
+) -> Floats:
     """Guesses of y, a column for each value, for the records themselves (by trees that have not seen them) or others.
 
+    Records of one of the `units` are seen together or not at all: else members of a household teach each other's value.
     O(trees x levels x records x columns x values), for at most `most` of these where more than 40 trees grow.
 
     >>> x = np.linspace(-1, 1, 400)[:, None]
@@ -48,9 +51,10 @@ def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None, most: int 
     work = MAX_DEPTH * max(1, features.size * y.shape[1])
     trees = min(MAX_TREES, max(MIN_TREES, most // work))
     step = max(1, ROWS_AT_ONCE // len(features))
+    units = np.arange(len(y)) if units is None else np.unique(units, return_inverse=True)[1]
     for first in range(0, trees, step):
         bags = np.zeros((min(step, trees - first), len(features)), dtype=bool)
-        bags[:, : len(y)] = rng.random((len(bags), len(y))) < BAG_SHARE
+        bags[:, : len(y)] = (rng.random((len(bags), int(units.max(initial=0)) + 1)) < BAG_SHARE)[:, units]
         leaves = _grown(features.T.copy(), teaching, bags, rng, COLUMN_SHARE if asked is None else 1.0)
         counts = np.bincount(leaves[bags], minlength=int(leaves.max()) + 1)
         asks = ~bags & (counts[leaves] > 0)

@@ -25,6 +25,8 @@ MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 50, 0.05
 """People whose values are the prior of others, questions at a time, and the least change, in standard deviations."""
 SINGLE_FORESTS, SINGLE_WORK = 2, 10_000_000
 """Columns, those known best, that a forest also guesses alone, by more records: one of all fits each a little less."""
+MAX_NEAR = 20
+"""Nearest records that are looked at, half of which teach."""
 SINGULAR_SHARE = 1e-10
 """Share of the largest eigenvalue below which a direction counts for nothing."""
 
@@ -108,6 +110,43 @@ def paired_people(released: Records, original: Records, columns: tuple[str, ...]
     return copies[0].select(columns).with_columns(averages.get_columns()), people
 
 
+def seen_by_snoopers(
+    released: Records, original: Records, columns: tuple[str, ...]
+) -> tuple[tuple[str, ...], pl.DataFrame, pl.DataFrame, Integers]:
+    """The released columns that a snooper reads, both files row by row, and the unit of each row.
+
+    Rows of one household or person are seen together: beside each row stand the number of its other rows and their mean
+    of each of these columns. Noise drawn for each row of a panel would else seem larger than its average is.
+    """
+    every = tuple(dict.fromkeys((*columns, *usable_columns(released, original))))
+    units = [u for u in (released.roles.household, released.roles.person) if u and u in original.schema()]
+    released_table, original_table = paired_people(released, original, tuple(dict.fromkeys((*every, *units))))
+    numeric = [c for c in columns if released_table.schema[c].is_numeric()]
+    more = [expression for unit in dict.fromkeys(units) for expression in _of_other_rows(unit, numeric)]
+    table = released_table.with_columns(more)
+    every = (*every, *(c for c in table.columns if c not in released_table.columns))
+    return every, table, original_table, _unit_numbers(released_table, units)
+
+
+def _unit_numbers(table: pl.DataFrame, units: Sequence[str]) -> Integers:
+    """The same number for rows of one household, or of one person where there is no household."""
+    alone = pl.int_range(pl.len(), dtype=pl.Int64)
+    if not units:
+        return table.select(alone).to_series().to_numpy()
+    number = pl.col(units[0]).rank("dense").cast(pl.Int64)
+    return table.select(pl.when(pl.col(units[0]).is_null()).then(-1 - alone).otherwise(number)).to_series().to_numpy()
+
+
+def _of_other_rows(unit: str, columns: Sequence[str]) -> Iterator[pl.Expr]:
+    """How many other rows of its unit a row has, and the mean of each column in them."""
+    yield pl.when(pl.col(unit).is_not_null()).then(pl.len().over(unit) - 1).alias(f"other rows of {unit}")
+    for column in columns:
+        own = pl.col(column).cast(pl.Float64).fill_nan(None)
+        others = own.count().over(unit) - own.is_not_null().cast(pl.Int64)
+        mean = (own.sum().over(unit) - own.fill_null(0.0)) / others
+        yield pl.when(pl.col(unit).is_not_null() & (others > 0)).then(mean).alias(f"{column} in other rows of {unit}")
+
+
 def is_number(column: pl.Series) -> bool:
     return column.dtype.is_numeric() or column.dtype.is_temporal()
 
@@ -182,14 +221,20 @@ def best_fit_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Fl
 
 
 def flexible_errors(
-    terms: Terms, released: pl.DataFrame, masked: Floats, originals: Floats, by_all_columns: Sequence[float]
+    terms: Terms,
+    released: pl.DataFrame,
+    masked: Floats,
+    originals: Floats,
+    by_all_columns: Sequence[float],
+    units: Integers,
 ) -> list[float]:
-    """Relative errors of a random forest and of Bayes' rule, on at most 3,000 records, for each original column.
+    """Relative errors of a random forest, neighbours and Bayes' rule, on at most 3,000 records, for each column.
 
-    The forest guesses for records that its trees have not seen, Bayes' rule by the values of all others. The guesses of
-    all columns and the released numbers are joined by the best linear rule, fitted to the originals, while there are 30
-    records for each of them. The columns that are known best have a forest of their own, too. On a sample the error is
-    that ratio to the best linear rule of the numbers alone, times the error of that rule in all records.
+    The forest guesses for records that its trees have not seen, Bayes' rule and the mean of the nearest by the values
+    of other `units`. The guesses of all columns, or the column's own, and the released numbers are joined by the best
+    linear rule, fitted to the originals, while there are 30 records for each of them. The columns that are known best
+    have a forest of their own, too. On a sample the error is that ratio to the best linear rule of the numbers alone,
+    times the error of that rule in all records.
     """
     if not terms.coded:
         return [1.0] * originals.shape[1]
@@ -198,9 +243,11 @@ def flexible_errors(
     present = ~np.isnan(originals)
     centre = np.where(present, originals, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
     values = np.where(present, originals, centre) - centre
+    features = matrix(terms.coded, released[rows])[:, 1:]
     guesses = [
-        forest_guesses(matrix(terms.coded, released[rows])[:, 1:], values[rows]),
-        posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows),
+        forest_guesses(features, values[rows], units=units[rows]),
+        posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows, units),
+        neighbour_means(features, values[rows], units[rows]),
     ]
 
     def error(at: int, rows: Integers, own: Sequence[Floats], others: Sequence[Floats]) -> float:
@@ -215,21 +262,40 @@ def flexible_errors(
     alone = sampled_rows(everybody, len(terms.coded), 1)
     x = matrix(terms.coded, released[alone])[:, 1:]
     for at in np.argsort(errors)[:SINGLE_FORESTS].tolist() if columns > 1 else ():
-        guess = forest_guesses(x, values[alone][:, [at]], most=SINGLE_WORK)
+        guess = forest_guesses(x, values[alone][:, [at]], most=SINGLE_WORK, units=units[alone])
         errors[at] = min(errors[at], error(at, alone, [guess[:, 0]], [guess]))
     return errors
 
 
 def _joined_error_of(own: Sequence[Floats], others: Sequence[Floats], linear: Floats, truth: Floats) -> float:
-    """Relative error of the best linear rule of all guesses and the released numbers; of a column's own where few."""
-    joined = np.column_stack([*(guess / np.maximum(guess.std(axis=0), 1e-300) for guess in others), linear])
-    if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
-        return _best_linear(joined, truth)
-    return min(_relative(guess, truth) for guess in own)
+    """The least relative error of a column's own guesses, or joined with others' and numbers where records are enough.
+
+    No bent terms: where little is left to explain, a rule turns the sign of guesses that leave out one's own value.
+    """
+    scaled = [guess / np.maximum(guess.std(axis=0), 1e-300) for guess in others]
+    errors = [_relative(guess, truth) for guess in own]
+    for guesses in (scaled, scaled[:2], own):
+        joined = np.column_stack([*guesses, linear])
+        if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
+            errors.append(_best_linear(joined, truth))
+    return min(errors)
 
 
-def posterior_means(masked: Floats, values: Floats, rows: Integers) -> Floats:
-    """E(x | y) of some rows by Bayes' rule, the values of all other people being the prior, as drawn by a public seed.
+def neighbour_means(features: Floats, values: Floats, units: Integers) -> Floats:
+    """Means of the records most alike in ranks, 10 of the 20 nearest at most, of other units, the nearest most."""
+    from scipy.spatial import cKDTree
+
+    ranks = np.column_stack([pl.Series(column).rank().to_numpy() for column in features.T]) / len(features)
+    gaps, near = cKDTree(ranks).query(ranks, k=[*range(1, min(MAX_NEAR, len(values)) + 1)])
+    others = units[near] != units[:, None]
+    others &= np.cumsum(others, axis=1) <= MAX_NEAR // 2
+    weight = others / np.maximum(gaps, 1e-6)
+    sums = (values[near] * weight[:, :, None]).sum(axis=1)
+    return np.asarray(sums / np.maximum(weight.sum(axis=1), 1e-30)[:, None])
+
+
+def posterior_means(masked: Floats, values: Floats, rows: Integers, units: Integers) -> Floats:
+    """E(x | y) of some rows by Bayes' rule, the values of all other units being the prior, as drawn by a public seed.
 
     The likelihood of y given x is normal with the covariance of the changes y - x, which the law of a noise tells.
     """
@@ -247,10 +313,10 @@ def posterior_means(masked: Floats, values: Floats, rows: Integers) -> Floats:
     for at in range(0, len(rows), PRIOR_STEP):
         some = slice(at, at + PRIOR_STEP)
         logs = np.column_stack([asked[some], np.ones(len(asked[some]))]) @ prior
-        logs[rows[some, None] == atoms] = -np.inf
-        logs -= logs.max(axis=1, keepdims=True)
+        logs[units[rows[some], None] == units[atoms]] = -np.inf
+        logs -= np.maximum(logs.max(axis=1, keepdims=True), -1e300)
         sums[some] = np.exp(logs.astype(np.float32)) @ taught  # single precision: seven times as fast
-    return sums[:, :-1] / sums[:, -1:] * unit
+    return sums[:, :-1] / np.maximum(sums[:, -1:], 1e-30) * unit
 
 
 def _best_linear(x: Floats, y: Floats) -> float:

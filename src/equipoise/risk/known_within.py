@@ -14,7 +14,7 @@ from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 from equipoise.risk._forest import forest_guesses, sampled_rows
-from equipoise.risk._snoopers import Terms, coefficients, matrix, paired_people, usable_columns
+from equipoise.risk._snoopers import Terms, coefficients, matrix, seen_by_snoopers
 
 ROUNDING = 1e-9
 MAX_FORESTS = 2
@@ -28,7 +28,7 @@ class KnownWithin:
 
     A guess g of a value x counts where |g - x| <= p |x|: what the p% rule calls too close. Where a few giants have most
     of the variance, `value_disclosure` is near 1 whatever is done; this share counts every firm once. The snooper has
-    the person's released record and guesses
+    the person's released record, with the role household or person the means of the unit's other rows, and guesses
     - by the released value itself ("linked record");
     - by the best sum of bent lines in the logarithms of all released columns, fitted to the originals ("curved");
     - in the two columns that these know best, by a random forest on the same, whose trees guess for records they have
@@ -63,9 +63,8 @@ class KnownWithin:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         columns = numeric_columns(original, self.columns)
-        every = tuple(dict.fromkeys((*columns, *usable_columns(released, original))))
-        released_table, original_table = paired_people(released, original, every)
-        guesser = _Guesser(released_table, every, floats(original_table, columns))
+        every, released_table, original_table, units = seen_by_snoopers(released, original, columns)
+        guesser = _Guesser(released_table, every, floats(original_table, columns), units)
         rows = [self._row(guesser, place, column) for place, column in enumerate(columns)]
         for row in sorted(rows, key=lambda row: -float(str(row["risk"])))[:MAX_FORESTS]:
             row |= self._row(guesser, columns.index(str(row["column"])), str(row["column"]), forest=True)
@@ -110,9 +109,9 @@ class KnownWithin:
 class _Guesser:
     """Guesses of the originals from the released columns, numbers taken as logarithms."""
 
-    def __init__(self, released: pl.DataFrame, columns: tuple[str, ...], originals: Floats) -> None:
+    def __init__(self, released: pl.DataFrame, columns: tuple[str, ...], originals: Floats, units: Integers) -> None:
         numbers = [c for c in columns if released[c].dtype.is_numeric()]
-        self.originals, self.logs = originals, signed_log(originals)
+        self.originals, self.logs, self.units = originals, signed_log(originals), units
         self.table = released.with_columns(pl.col(c).cast(pl.Float64) for c in numbers)
         coded = self.table.with_columns(pl.Series(c, signed_log(self.table[c].to_numpy())) for c in numbers)
         self.terms, self.coded = Terms.of(coded, columns), coded
@@ -127,7 +126,8 @@ class _Guesser:
         guesses = {"linked record": (rows, linked[rows]), "curved": (rows, signed_exp(bent[rows]))}
         if forest and self.terms.coded:
             some = sampled_rows(rows, len(self.terms.coded), 1)
-            grown = forest_guesses(matrix(self.terms.coded, self.coded[some])[:, 1:], logs[some][:, None])[:, 0]
+            x = matrix(self.terms.coded, self.coded[some])[:, 1:]
+            grown = forest_guesses(x, logs[some][:, None], units=self.units[some])[:, 0]
             together = (signed_log(linked[some]) + bent[some] + grown) / 3
             guesses |= {"forest": (some, signed_exp(grown)), "together": (some, signed_exp(together))}
         return guesses

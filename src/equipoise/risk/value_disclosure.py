@@ -21,7 +21,7 @@ from equipoise.risk._snoopers import (
     learnt_errors,
     learnt_forest_errors,
     neighbour_errors,
-    paired_people,
+    seen_by_snoopers,
     tree_errors,
     usable_columns,
 )
@@ -42,10 +42,11 @@ class ValueDisclosure:
       values of covariance S its R^2 is (S (S + N)^-1 S)_jj / S_jj, which the release and its law tell the public;
     - by the best sum of bent lines in all released columns ("curved"): up to four bends a number, and 20 categories of
       every other column, while there are 30 records for each term;
-    - by a random forest, whose trees guess for records they have not seen, and by Bayes' rule with the values of all
-      other people as the prior, joined with the numbers by the best linear rule ("flexible"; on at most 3,000 records
-      drawn by a public seed);
+    - by a random forest, whose trees guess for records they have not seen, by the mean of the records most alike, and
+      by Bayes' rule with the values of all other people as the prior, joined with the numbers by the best linear rule
+      ("flexible"; on at most 3,000 records drawn by a public seed);
     - with `trees`, by boosted trees that learn from other people's pairs of records, in three folds (extra `learn`).
+    With the role household or person the snooper also reads the other rows of a unit: how many, and their means.
     The linear and curved rules are fitted to the originals: they are the least upper bound of what any intruder reaches
     by a rule of that form, from public moments, from the law or by luck. With few records for each column that bound is
     loose, never low. Copies of the same people (`Roles.sample`) are averaged first; for several releases, see
@@ -106,8 +107,7 @@ class ValueDisclosure:
     def _own(self, released: Records, original: Records) -> list[dict[str, object]]:
         """Snoopers who have the person's own record."""
         columns = numeric_columns(original, self.columns)
-        every = tuple(dict.fromkeys((*columns, *usable_columns(released, original))))
-        released_table, original_table = paired_people(released, original, every)
+        every, released_table, original_table, units = seen_by_snoopers(released, original, columns)
         originals = floats(original_table, columns)
         masked = floats(released_table, columns)
         errors = [_errors(y, x) for y, x in zip(masked.T, originals.T, strict=True)]
@@ -115,7 +115,7 @@ class ValueDisclosure:
             terms = Terms.of(released_table, every)
             _add(errors, "all columns", linear := best_fit_errors(terms.linear, released_table, originals))
             _add(errors, "curved", best_fit_errors(terms.curved, released_table, originals))
-            _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear))
+            _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear, units))
             if self.trees:
                 _add(errors, "trees", crossed_tree_errors(terms.linear, released_table, originals))
         return [_row(column, error) for column, error in zip(columns, errors, strict=True)]

@@ -92,7 +92,7 @@ def noise(space: CandidateSpace, files: IntruderFiles, columns: tuple[str, ...],
     kind = law.parameters["kind"]
     if kind == "multiplicative":
         for one, two, size in zip(y.T, x.T, sd, strict=True):
-            space.coordinate(one, two, _relative(one, two, size), *_preserved_bounds(law, two, zeros=True))
+            space.coordinate(one, two, _relative(two, size), *_preserved_bounds(law, two, zeros=True))
         return
     _additive(space, y, x, _sizes(y, sd, kind == "correlated"), crowd)
     if law.parameters.get("keep_zero") or law.parameters.get("bounds") == "sign":
@@ -116,9 +116,9 @@ def _size(law: Law, column: str) -> float:
     return float(law.parameters["noise_sd"][column]) * float(np.sqrt(share_left if share_left > 0 else 1.0))
 
 
-def _relative(y: Floats, x: Floats, sd: float) -> Floats:
-    square = max(float(np.nanmean(y**2)) - sd**2, sd**2)
-    spread = np.abs(x) * sd / np.sqrt(square)
+def _relative(x: Floats, sd: float) -> Floats:
+    """1 / (t x)^2; the mean square is that of the known values: where few are large, the released one is far off."""
+    spread = np.abs(x) * sd / np.sqrt(max(float(np.nanmean(x**2)), sd**2))
     return np.asarray(np.divide(1.0, spread**2, out=np.zeros(len(x)), where=spread > 0))
 
 

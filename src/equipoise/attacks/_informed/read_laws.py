@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equipoise.attacks._informed import category_laws, number_laws
+from equipoise.attacks._informed.all_at_once import assigned_guesses
 from equipoise.attacks._informed.candidates import CandidateSpace
 from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike
 from equipoise.attacks._informed.uninformed import add_unread_column, has_labels
@@ -76,7 +77,7 @@ class Reading:
             guesses.append(space.least(f"{self.name()}, the record with fewest rivals", self._rivals()))
         if any(self.laws[c].parameters["kind"] != "multiplicative" for c in self.columns("noise")):
             guesses += self._space(factors, crowd=True).guesses(f"{self.name()} and the density of the file", "")
-        return guesses
+        return guesses + assigned_guesses(space, self.name())
 
     def _rivals(self) -> Integers:
         """Number of rivals of each released record: records that could be its person's under the laws."""

@@ -95,7 +95,7 @@ def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Ass
         return Assignment(1 / points.counts[point_of[own]], "One-to-one, by a sum of distances of 0.")
     _, looks, _ = distinct(original)
     equal = looks, point_of, points.counts
-    risks = {how: _chance(*equal, _assigned(original, blocks, way), own) for how, way in ways.items()}
+    risks = {how: chance_of_own(*equal, _assigned(original, blocks, way), own) for how, way in ways.items()}
     best = max(risks, key=lambda how: float(risks[how].mean()))
     return Assignment(risks[best], f"One-to-one, by {best}; the best of {len(ways)} ways.")
 
@@ -197,7 +197,9 @@ def _pairs(weight: Floats, near: Integers, records: int) -> Any:
     return matrix
 
 
-def _chance(looks: Integers, point_of: Integers, counts_of: Integers, assigned: Integers, own: Integers) -> Floats:
+def chance_of_own(
+    looks: Integers, point_of: Integers, counts_of: Integers, assigned: Integers, own: Integers
+) -> Floats:
     """Chance of the own record, equal people and equal records dealt out at random among themselves.
 
     `looks` numbers people by how they look, `point_of` records by their point, of which there are `counts_of`.
