@@ -76,7 +76,7 @@ class Attackers:
         open_to += [ABSENT] if absent else []
         return Attackers(
             (*self.against, *full), (*self.less, *short), (*self.short, *(_keeping_less(n) for n in short.values())),
-            (*rest, *open_to, "tables that are not in the register"),
+            (*rest, *open_to, "somebody who has tables of this data that are not in the register"),
         )  # fmt: skip
 
     def as_stated(self, against: Sequence[str], not_against: Sequence[str]) -> "Attackers":

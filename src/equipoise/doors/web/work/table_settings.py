@@ -33,6 +33,7 @@ HIDDEN_FIELDS = (
     "q",
     "step",
     "extra",
+    "rounding",
 )
 """Fields of methods that the page does not show: it sets them itself, or they name columns and files."""
 SUPPRESSION_COSTS = ("value", "count", "cells")
