@@ -265,3 +265,36 @@ def test_data_that_does_not_fit(here: Path, tmp_path: Path, changes: Any, error:
         eq.balance(write(here, **changes), out=tmp_path / "out")
     assert CANARY not in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("statistic", ["mean", "ratio:holding", "share:region"])
+def test_a_statistic_is_that_of_the_library(here: Path, tmp_path: Path, statistic: str) -> None:
+    """[table] statistic publishes what `tabulate` does, is judged by its own pattern, and verifies."""
+    frame().write_csv(tmp_path / "firms.csv")
+    rule, layout = "p-percent:10%", {"by": ["region", "trade"], "value": "turnover", "statistic": statistic}
+    masks = [{"masks": [{"use": "suppress", "rule": rule}]}]
+    released = eq.balance(write(tmp_path, table=layout, limits={EXPOSED: "<= 0"}, candidates=masks))
+    assert isinstance(released, TableRelease)
+    expected = eq.tabulate(
+        eq.read(tmp_path / "firms.csv"), ("region", "trade"), "turnover", rule=rule, statistic=statistic
+    )
+    assert released.table.public.equals(expected.public)
+    hidden = np.isnan(expected.table.published_values)[expected.table.n > 0]
+    assert released.trial.scores["suppressed"].value == pytest.approx(hidden.mean())
+    assert eq.verify(released.folder).outcome == "verified"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"statistic": "meen"}, "There is no statistic 'meen'"),
+        ({"statistic": "ratio:turnovr"}, "No column 'turnovr'"),
+        ({"statistic": "median"}, "make a table of percentiles with"),
+        ({"statistic": "share:country"}, "does not go by 'country'"),
+        ({"components": True}, "name one"),
+        ({"statistic": "mean"}, "protected by suppressing cells"),
+    ],
+)
+def test_a_statistic_that_does_not_fit_is_one_sentence(here: Path, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(eq.EquipoiseError, match=words):
+        eq.balance(write(here, table={"by": ["region", "trade"], "value": "turnover", **changes}))

@@ -10,6 +10,7 @@ import polars as pl
 from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.data.tables.statistic import statistic_of
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.inspection.revealing import column_words, revealing, without
 from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_TEXTS
@@ -93,6 +94,8 @@ def _data(job: Job, roles: Roles, records: Records | None) -> Iterator[str]:
             yield f"{texts['sentence']} {columns if isinstance(columns, str) else ', '.join(columns)}."
     if job.table is not None:
         what = f"the sums of {job.table.value}" if job.table.value else "counts"
+        if (statistic := statistic_of(job.table.statistic)) is not None:
+            what = f"the {statistic.words(job.table.value or 'records')}"
         yield f"A table of {what} by {', '.join(job.table.by) or 'the columns that are there'}."
     if job.extends:
         yield f"It extends {job.extends}: {_source(job)}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.data.tables.ready_table import Ready
+from equipoise.data.tables.statistic import statistic_of
 from equipoise.ground.errors import EquipoiseError
 from equipoise.policies.checks_on_data import absent, level_fault
 from equipoise.policies.sections import PolicyProblem
@@ -32,6 +33,9 @@ def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator
         elif column is not None and name in NUMERIC_FIELDS and not _fits(name, schema[column]):
             yield PolicyProblem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
     yield from absent(table.counts, schema, ("table", "counts"))
+    statistic = statistic_of(table.statistic)
+    if statistic is not None and statistic.denominator is not None:
+        yield from absent((statistic.denominator,), schema, ("table", "statistic"))
     yield from _of_ready(table.ready_columns, schema)
     yield from _of_levels(records, table)
     for column, groups in table.hierarchies.items():

@@ -10,7 +10,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.count_table import DEFAULT_TOP, table
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.statistic import FORMS
+from equipoise.data.tables.statistic import FORMS, Percentile, statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.options import option
@@ -99,8 +99,11 @@ class Tabulation(Section, TableLayout):
     def __post_init__(self) -> None:
         if not self.by and not self.ready:
             raise ParameterError("table.by names no column: a table needs at least one.")
-        if self.statistic:
-            raise ParameterError("A policy releases sums and counts: make a statistic with `equipoise table`.")
+        statistic = statistic_of(self.statistic)
+        if isinstance(statistic, Percentile):
+            raise ParameterError("A policy limits risks of sums: make a table of percentiles with `equipoise table`.")
+        if self.components and statistic is None:
+            raise ParameterError("table.components is about a statistic: name one.")
         if self.ready and self.coarsen:
             raise ParameterError("coarsen is about records: the rows of a ready table are cells already.")
         _ = self.ready_columns

@@ -31,7 +31,7 @@ CELLS, LEVELS, BOUNDS = "table.sbs", "levels.parquet", "bounds.parquet"
 """Private files: every cell with its status, the levels of sensitive ones, what the public can infer of each."""
 MEMBERS, INNER = "members.parquet", "inner.parquet"
 """Private files: the inner cell of each record, in the order of the tokens of its people, with a token of what it adds;
-and the labels of these cells."""
+and a number of its holding where there are any; and the labels of these cells."""
 AMOUNTS = 1
 """Step of the draws that make tokens of what records add."""
 Entry = Mapping[str, Any]
@@ -90,14 +90,15 @@ def _own(new: Table, view: RegisterView) -> Members | None:
 
 
 def _members(register: Register, entry: Entry, earlier: EarlierRelease) -> pl.DataFrame | None:
-    """The labels of the inner cell of each record of an earlier table, and the token of what it adds."""
+    """The labels of the inner cell of each record of an earlier table, the token of what it adds, and its holding."""
     place = _place(register, entry)
     if "members" not in entry:
         return None
     rows, cells = pl.read_parquet(place / MEMBERS), pl.read_parquet(place / INNER)
     if rows.height != int(earlier.entry["records"]):
         return None
-    return cells[rows["cell"]].with_columns(rows["amount"].alias("__eq_amount"))
+    more = {"amount": "__eq_amount", "holder": "__eq_holder"}
+    return cells[rows["cell"]].with_columns(rows[name].alias(own) for name, own in more.items() if name in rows.columns)
 
 
 def _units(rows: Sequence[tuple[pl.DataFrame | None, EarlierRelease | None]], size: int) -> list[Integers]:
@@ -130,7 +131,9 @@ def _placed(view: KnownTable, kept: pl.DataFrame | None, units: Integers, own: M
     cells = kept.join(labels, on=list(view.table.by), how="left", maintain_order="left")["__eq_row"]
     if cells.null_count():
         return view
-    members = Members(units, cells.cast(pl.Int64).to_numpy(), kept["__eq_amount"].to_numpy(), None, own.space)
+    holders = kept["__eq_holder"].to_numpy() if "__eq_holder" in kept.columns else None
+    amounts = kept["__eq_amount"].to_numpy()
+    members = Members(units, cells.cast(pl.Int64).to_numpy(), amounts, None, own.space, holders=holders)
     return replace(view, table=replace(view.table, behind=members))
 
 
@@ -173,6 +176,7 @@ def _keep_members(cells: Table, view: RegisterView, stage: Path) -> dict[str, An
     inner, number = np.unique(members.cells, return_inverse=True)
     cells.table.select(pl.col(cells.by).cast(pl.String))[inner].write_parquet(stage / INNER)
     rows = pl.DataFrame({"cell": number.astype(np.uint32), "amount": members.amounts})
+    rows = rows if members.holders is None else rows.with_columns(holder=pl.Series(members.holders))
     rows.write_parquet(stage / MEMBERS)
     return {"members": hash_of(stage / MEMBERS)}
 

@@ -5,7 +5,7 @@ every component: each is suppressed beside what the others need, and what is sup
 anybody. So whoever knows all counts, and every other component of every cell, is left with the levels of the rule.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
 from equipoise.methods.protection_levels import levels
 from equipoise.policies.dominance_check import parts_of
+from equipoise.policies.table_section import TableLayout
 from equipoise.releases.tabulated import Tabulated, certified, refuse
 from equipoise.rules import PPercent
 from equipoise.tables import Suppress
@@ -53,26 +54,51 @@ LIMITS = ("least_squares", "most_squares")
 """Columns of the sums of squares: what they can be by the sums."""
 
 
-def refuse_statistic(statistic: Statistic, options: Any) -> None:
+def refuse_statistic(
+    statistic: Statistic, layout: TableLayout, method: Any, *, ready: Any = False, compare: Any = (),
+    register: bool = False,
+) -> None:  # fmt: skip
     """Refuse what does not go with a statistic, before any data is read."""
-    if not isinstance(options.method, Suppress):
-        raise ParameterError("A table of a statistic is protected by suppressing cells: leave out the other method.")
-    if options.compare:
-        raise ParameterError("A table of a statistic is not compared with other methods: leave out compare.")
-    if options.relation:
-        raise ParameterError("A table has a statistic or a relation, not both: ask for two tables.")
-    if isinstance(statistic, Percentile) and options.components:
-        raise ParameterError("A percentile is not made of sums: leave out components, and ask for a table of sums.")
-    if statistic.needs_value and options.value is None:
-        raise ParameterError("A statistic needs the column that it is of: name the value.")
-    if isinstance(statistic, Share) and statistic.column is not None and statistic.column not in options.by:
-        raise ParameterError(f"The table does not go by {statistic.column!r}, along which shares are to add up.")
-    if statistic.denominator is not None and statistic.denominator == options.value:
-        raise ParameterError("The value is divided by itself: name another column.")
-    if isinstance(statistic, Percentile) and options.holding:
-        raise ParameterError("Percentiles are of records, not of holdings: leave out the holding, or add up first.")
-    if isinstance(statistic, StandardDeviation | Percentile) and options.ready:
-        raise ParameterError("Standard deviations and percentiles are made of records, not of a ready table.")
+    ready = ready or getattr(layout, "ready", False)
+    percentile, deviation = isinstance(statistic, Percentile), isinstance(statistic, StandardDeviation)
+    column = statistic.column if isinstance(statistic, Share) else None
+    faults = {
+        "A table of a statistic is protected by suppressing cells: leave out the other method.":
+            not isinstance(method, Suppress),
+        "A table of a statistic is not compared with other methods: leave out compare.": bool(compare),
+        "A table has a statistic or a relation, not both: ask for two tables.": bool(layout.relation),
+        "A percentile is not made of sums: leave out components, and ask for a table of sums.":
+            percentile and layout.components,
+        "A statistic needs the column that it is of: name the value.": statistic.needs_value and layout.value is None,
+        f"The table does not go by {column!r}, along which shares are to add up.":
+            column is not None and column not in layout.by,
+        "The value is divided by itself: name another column.":
+            statistic.denominator is not None and statistic.denominator == layout.value,
+        "Percentiles are of records, not of holdings: leave out the holding, or add up first.":
+            percentile and layout.holding is not None,
+        "Standard deviations and percentiles are made of records, not of a ready table.":
+            (deviation or percentile) and bool(ready),
+        "A register audits sums: not percentiles, nor standard deviations.": (deviation or percentile) and register,
+    }  # fmt: skip
+    for words, fault in faults.items():
+        if fault:
+            raise ParameterError(words)
+
+
+def components_of(
+    statistic: Statistic, records: Records, value: str | None, make: Callable[[Records, str | None], Table]
+) -> tuple[Table, ...]:
+    """The tables of the sums that a statistic is made of: of the value, and of the denominator or the squares.
+
+    `make` tabulates a column of the records.
+    """
+    first = make(records, value)
+    if statistic.denominator is not None:
+        return first, make(records, statistic.denominator)
+    if isinstance(statistic, StandardDeviation):
+        squared, name = with_squares(records, str(value))
+        return first, squares_with_limits(first, make(squared, name))
+    return (first,)
 
 
 def with_squares(records: Records, value: str) -> tuple[Records, str]:

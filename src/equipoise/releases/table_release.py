@@ -1,10 +1,10 @@
 """Release of a table: what a policy makes of it, the audit with earlier tables, and what its folder holds."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from pathlib import Path
 from typing import Any, cast
@@ -12,11 +12,13 @@ from typing import Any, cast
 import polars as pl
 
 from equipoise.data.records import Records
+from equipoise.data.tables.statistic import statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.files import metadata_files
 from equipoise.ground import system
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
+from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Measure, Rule, label, name_of
 from equipoise.policies.dominance_check import parts_of
 from equipoise.policies.policy import Policy, Verdict, refused
@@ -33,6 +35,7 @@ from equipoise.releases.evidence import EVIDENCE_FORMAT, RELEASE_DRAW, hashes, v
 from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, trials_of
 from equipoise.releases.records_beside_tables import beside_records
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, write_release
+from equipoise.releases.statistic_table import components_of, protect_statistic, refuse_statistic
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.frontier import Frontier
 from equipoise.search.table_comparison import TableComparison, diagnoses, measured
@@ -104,10 +107,37 @@ class TableCase:
         records = layout.prepared(self.records)
         recipes = recipes_of(job, records, seed)
         methods = [mask for recipe in recipes for mask in recipe.masks]
-        original = layout.made(records, job.folder, methods, rules_of((*methods, *measures)), seed)
-        original = with_earlier_tables(original, job.registered(), self.records, weight=self.weight)
+        if (statistic := statistic_of(layout.statistic)) is not None:
+            for method in methods:
+                refuse_statistic(statistic, layout, method, register=job.registered() is not None)
+        original = self._made(records, layout.value, (*methods, *measures), seed)
         raw = original_trial(original, measures)
         return Plan(original, measures, recipes, candidates_of(job, records, seed)[1], lambda: (raw, None))
+
+    def _made(self, records: Records, value: str | None, used: Sequence[Any], seed: int) -> Table:
+        """The table of one quantity, with the earlier tables of the register beside it."""
+        job, layout = self.job, self.job.table
+        assert layout is not None
+        if value != layout.value and isinstance(layout.ready, dict):
+            layout = replace(layout, ready={name: of for name, of in layout.ready.items() if name != "top"})
+        methods = [one for one in used if not isinstance(one, Measure)]
+        original = replace(layout, value=value).made(records, job.folder, methods, rules_of(used), seed)
+        return with_earlier_tables(original, job.registered(), self.records, weight=self.weight)
+
+    def protected(
+        self, original: Table, recipe: Recipe, used: Sequence[Any], seed: int, progress: Progress | None = None
+    ) -> Tabulated:
+        """The table as the recipe makes it, audited; of a statistic all sums behind it, by one pattern."""
+        method, layout = cast(Any, recipe.masks[-1]), self.job.table
+        assert layout is not None
+        statistic = statistic_of(layout.statistic)
+        if statistic is None:
+            hides = isinstance(method, Suppress)
+            released = method.apply(original, Draws(0), progress) if hides else recipe.run(original, RELEASE_DRAW)
+            return certified(original, released, method, audited_by(recipe, self.job.policy()), seed, progress)
+        make = partial(self._made, used=used, seed=seed)
+        components = components_of(statistic, layout.prepared(self.records), layout.value, make)
+        return replace(protect_statistic(statistic, components, method, seed, progress), components=layout.components)
 
     def certified(self, plan: Plan, trials: Trials, chosen: Trial, seed: int) -> tuple[Tabulated, Verdict]:
         """The best trial run afresh, judged and audited: a draw that no search has looked at.
@@ -117,12 +147,12 @@ class TableCase:
         were changed, one that a limit of no exposure is about.
         """
         limits, recipe, original = self.job.policy(), chosen.recipe, cast(Table, plan.data)
-        released = recipe.run(original, RELEASE_DRAW)
-        trial = measured(original, released, recipe, plan.measures)
+        used = (*(mask for one in plan.recipes for mask in one.masks), *plan.measures)
+        table = self.protected(original, recipe, used, seed)
+        trial = measured(original, table.table, recipe, plan.measures)
         verdict = limits.judge(trial)
         if not verdict:
             raise refused(trial, verdict)
-        table = certified(original, released, recipe.masks[-1], audited_by(recipe, limits), seed)
         methods = [mask for one in plan.recipes for mask in one.masks]
         warnings = diagnoses(original, (*methods, *plan.measures))
         return replace(table, compared=TableComparison(trials, plan.ends()[0], trial, limits, warnings)), verdict
@@ -194,13 +224,11 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
             f"Nothing was published: {number(joint.changed)} cells were published before with another change. Whoever "
             "has both can average it out: take the record keys and the perturbation table of the first."
         )
-    alone_exact, alone_close = joint.alone or (0, 0)
-    if joint.exact or joint.close or alone_exact:
+    if joint.exact or joint.close or joint.known:
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
     notes = (*table.notes, *_joint_notes(len(earlier), others, joint))
-    covered = joint.alone is not None and not alone_close
     parts = tuple(audited_together(part, register, records, weight) for part in table.parts)
-    attackers = table.attackers.with_tables(len(earlier), covered)
+    attackers = table.attackers.with_tables(len(earlier), joint.insiders, absent=joint.absent)
     return replace(table, notes=notes, attackers=attackers, parts=parts)
 
 
@@ -208,8 +236,8 @@ def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
     kind = "suppressed" if suppresses else "small or sensitive"
     exact, close = f"{number(joint.exact)} {kind} cells exactly", f"{number(joint.close)} sensitive cells too closely"
     cells, who = exact if joint.exact else close, "an outsider"
-    if not joint.exact and not joint.close and joint.alone:
-        cells, who = f"{number(joint.alone[0])} sensitive cells exactly", "somebody who is alone in suppressed cells"
+    if not joint.exact and not joint.close:
+        cells, who = f"{number(joint.known)} sensitive cells exactly", "somebody who contributes"
     tip = "Protect them together with eq.protect_tables, or publish" if suppresses else "Publish"
     return (
         f"Nothing was published: together with {_earlier(earlier)} {who} can compute {cells}. {tip} the same "

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.count_table import table
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.statistic import Percentile, StandardDeviation, Statistic, statistic_of
+from equipoise.data.tables.statistic import statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import without
 from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedError
@@ -29,7 +30,7 @@ from equipoise.provenance.registered_tables import with_earlier_tables
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.release_folder import refuse_existing
-from equipoise.releases.statistic_table import protect_statistic, refuse_statistic, squares_with_limits, with_squares
+from equipoise.releases.statistic_table import components_of, protect_statistic, refuse_statistic
 from equipoise.releases.table_release import TableContents, audited_together, write_table
 from equipoise.releases.tabulated import Tabulated, certified, refuse
 from equipoise.search.table_comparison import beside, compared_methods
@@ -86,9 +87,9 @@ class TableOptions(TableLayout):
         if self.register is not None and not isinstance(self.register, Register):
             object.__setattr__(self, "register", Register(self.register, self.asset))
         if (statistic := statistic_of(self.statistic)) is not None:
-            refuse_statistic(statistic, self)
-            if isinstance(statistic, Percentile | StandardDeviation) and self.register is not None:
-                raise ParameterError("A register audits sums: not percentiles, nor standard deviations.")
+            refuse_statistic(
+                statistic, self, self.method, ready=self.ready, compare=self.compare, register=self.register is not None
+            )
         elif self.components:
             raise ParameterError("components is about a statistic: name one.")
         if self.ready and any(isinstance(one, CellKey | CellKeyAmounts) for one in (self.method, *self.compare)):
@@ -180,15 +181,14 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     refuse_names(records, options.by)
     seed = new_seed() if options.seed is None else options.seed
     keyed, key = with_keys(records, options.key, (method, *others), seed)
-    original = _original(keyed, options, options.value, key)
-    if options.register and "gross" in original.more.columns:
-        raise ParameterError("A register audits amounts that are not negative: leave it out for this table.")
+    statistic = statistic_of(options.statistic)
+    if statistic is not None:
+        components = components_of(statistic, keyed, options.value, partial(_original, options=options, key=key))
+        report(options.progress, 0, 1, "protecting the table")
+        tabulated = protect_statistic(statistic, components, method, seed, options.progress)
+        return replace(tabulated, components=options.components)
+    original = _original(keyed, options.value, options, key)
     report(options.progress, 0, 1, "protecting the table")
-    if (statistic := statistic_of(options.statistic)) is not None:
-        components = (original, *_second_component(statistic, keyed, options, original, key))
-        return replace(
-            protect_statistic(statistic, components, method, seed, options.progress), components=options.components
-        )
     more = (options.progress,) if isinstance(method, Suppress) else ()
     try:
         released = method.apply(original, Draws(seed), *more)
@@ -202,32 +202,24 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     return replace(tabulated, compared=beside(original, released, method, rule=rule, others=others, seed=seed))
 
 
-def _original(records: Records, options: TableOptions, value: str | None, key: str | None) -> Table:
+def _original(records: Records, value: str | None, options: TableOptions, key: str | None) -> Table:
     """The table of one quantity, with the earlier tables of the register beside it."""
     in_use = (options.rule, *rules_of(options.compare), options.method, *options.compare)
+    ready = options.ready
+    if isinstance(ready, Ready) and value != options.value:
+        ready = replace(ready, top=())
     original = table(
         records, options.by, value, hierarchies=options.hierarchies, holding=options.holding, weight=options.weight,
-        request=options.request, key=key, top=top_of(in_use), ready=options.ready, structural=options.structural,
+        request=options.request, key=key, top=top_of(in_use), ready=ready, structural=options.structural,
         relation=options.relation, counts=options.counts, publish=options.publish, suppress=options.suppress,
         apriori=options.apriori,
     )  # fmt: skip
+    if options.register and "gross" in original.more.columns:
+        raise ParameterError("A register audits amounts that are not negative: leave it out for this table.")
     if options.ready:
         original = without(without(original, "published"), "status")
     weight = options.weight or records.roles.weight
     return with_earlier_tables(original, cast(Any, options.register), records, weight=weight)
-
-
-def _second_component(
-    statistic: Statistic, records: Records, options: TableOptions, first: Table, key: str | None
-) -> tuple[Table, ...]:
-    """The sums of the denominator, or of squares, where the statistic needs them."""
-    if statistic.denominator is not None:
-        ready = replace(options.ready, top=()) if isinstance(options.ready, Ready) else options.ready
-        return (_original(records, replace(options, ready=ready), statistic.denominator, key),)
-    if isinstance(statistic, StandardDeviation):
-        squared, name = with_squares(records, str(options.value))
-        return (squares_with_limits(first, _original(squared, replace(options, register=None), name, key)),)
-    return ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

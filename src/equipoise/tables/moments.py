@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from equipoise.data.cells import gross, may_be_negative
+from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
@@ -74,6 +75,15 @@ class _Moments:
         return np.flatnonzero(self.sums.inner & (self.sums.n > 0))
 
     @cached_property
+    def additive(self) -> Additive:
+        return additive(self.sums)
+
+    @cached_property
+    def inside(self) -> sparse.csr_array:
+        """Cells by inner cells."""
+        return sparse.csr_array(holds(self.sums))
+
+    @cached_property
     def parts(self) -> tuple[Floats, Floats, Floats]:
         """Sum, squares and count of each cell."""
         return self.sums.numbers("value") / self.unit, self.squares.numbers("value") / self.unit**2, self.sums.total
@@ -92,7 +102,7 @@ class _Moments:
     @cached_property
     def program(self) -> Program:
         cells, many = len(self.sums), len(self.inner)
-        relations, nothing = additive(self.sums).base, None
+        relations, nothing = self.additive.base, None
         place = sparse.csr_array((np.ones(many), (np.arange(many), self.inner)), shape=(many, cells))
         s, q, n = (part[self.inner] for part in self.parts)
         chord, tangent = sparse.diags_array(-2 * s / n) @ place, sparse.diags_array(-2 * s) @ place
@@ -135,7 +145,7 @@ class _Moments:
 
     def _ways(self, cell: int) -> list[Integers]:
         """Which inner cells a sum moves by: itself; of a margin whichever can within their room, else all alike."""
-        inner = np.flatnonzero(np.asarray(holds(self.sums)[[cell]].toarray()).ravel())
+        inner = self.inside.indices[self.inside.indptr[cell] : self.inside.indptr[cell + 1]]
         inner = np.flatnonzero(self.sums.inner)[inner]
         inner = inner[self.sums.n[inner] > 0]
         return [inner] if len(inner) == 1 else [NO_CELLS, inner]
@@ -167,6 +177,6 @@ class _Moments:
         new, squares = s + y[self.inner], q + z[self.inner]
         scale = 10 * TOLERANCE * (1 + np.abs(q) + new**2)
         wrong = (squares < new**2 / n - scale) | (self.capped[self.inner] & (squares > new**2 + scale))
-        gaps = [np.abs(additive(self.sums).residuals(part)).max(initial=0.0) for part in (y, z)]
+        gaps = [np.abs(self.additive.residuals(part)).max(initial=0.0) for part in (y, z)]
         if wrong.any() or max(gaps) > 10 * TOLERANCE * len(y) or abs(y[cell] - level) > TOLERANCE * (1 + abs(level)):
             raise EngineError("A move of sums and squares that the solver found does not hold.")

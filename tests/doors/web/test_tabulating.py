@@ -112,6 +112,27 @@ def test_last_period_is_named_in_a_field_of_text(near: Any) -> None:
     assert 'value="last-year"' not in near.get("/tables/body").text
 
 
+def test_a_statistic_and_an_a_priori_file(near: Any) -> None:
+    """The means of the page are those of the library; a cell that a file says to suppress is suppressed."""
+    opened(near)
+    (near.folder / "cells.hst").write_text("n1,A,ml\n")
+    assert "the ratio to" in near.post("/tables/columns", columns()).text
+    text = near.post("/tables/columns", columns(statistic="mean", apriori="cells.hst")).text
+    assert "Mean of turnover by region and industry" in text
+    made(near)
+    public = near.get("/tables/file/public/table.parquet").content
+    (near.folder / "made.parquet").write_bytes(public)
+    found = pl.read_parquet(near.folder / "made.parquet")
+    expected = eq.tabulate(records(near), ("region", "industry"), "turnover", rule="p-percent:10%", statistic="mean",
+                           apriori=near.folder / "cells.hst").public  # fmt: skip
+    assert found.equals(expected)
+    assert found.filter(region="n1", industry="A")["status"].item() == "suppressed"
+    assert "Ratio of turnover to change" in near.post("/tables/columns", columns(statistic="ratio")).text
+    for wrong in ({"statistic": "meen"}, {"apriori": "nothing.hst"}):
+        answer_to = near.post("/tables/columns", columns(**wrong))
+        assert "There is no" in answer_to.text or "nothing.hst" in answer_to.text
+
+
 def test_values_of_suppressed_cells_are_shown_only_when_asked_for(near: Any) -> None:
     opened(near).post("/tables/columns", columns())
     made(near)

@@ -9,6 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.data.records import Law
+from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.provenance.seed_register import Register
 from equipoise.releases.tabulated import Tabulated
@@ -157,6 +158,27 @@ def test_what_is_kept_is_watched(people: eq.Records, tmp_path: Path) -> None:
     bounds.write_bytes(b"")
     with pytest.raises(eq.DataError, match="or were changed"):
         made(people, tmp_path, "two", ["k"], method=Round(4))
+
+
+def test_holdings_that_use_an_earlier_table(tmp_path: Path) -> None:
+    """By kind and trade firm h is alone in two cells; only the register tells that of a table without its holdings."""
+    rows = [("a", "x", "h", 40), ("b", "x", "h", 30), ("a", "y", "i", 25), ("b", "y", "j", 35)]
+    rows += [(k, t, f"{k}{t}{i}", 10 + i) for k in "ab" for t in "zw" for i in range(5)]
+    frame = pl.DataFrame(rows, schema=["k", "t", "firm", "pay"], orient="row").with_columns(size=pl.col("t"))
+    frame.write_csv(tmp_path / "firms.csv")
+    firms = eq.read(tmp_path / "firms.csv")
+    made(firms, tmp_path, "one", ["k", "t"], value="pay", holding="firm", rule="p-percent:10%")
+    kept = pl.read_parquet(next(Register(tmp_path / "register.json").shelf.glob("*/members.parquet")))
+    assert kept["holder"].n_unique() == frame["firm"].n_unique()
+    two = made(firms, tmp_path, "two", ["size", "k"], value="pay", rule="p-percent:10%")
+    assert {"everybody who is alone in suppressed cells and has the earlier table of this data too",
+            "everybody who shares cells, knows what he has in them and has the earlier table of this data too"} <= {
+                *two.attackers.against, *two.attackers.less}  # fmt: skip
+    assert two.attackers.not_cover[-1] == "somebody who has tables of this data that are not in the register"
+    people = Union.of([two.table, *(view.table for view in two.table.beside)]).contributors
+    assert people is not None
+    assert people.people == frame["firm"].n_unique()
+    assert verify(tmp_path / "two").outcome == "verified"
 
 
 # --- evidence -----------------------------------------------------------------------------------------------------

@@ -35,12 +35,13 @@ class Atoms:
     """Unknowns beside the cells of the tables, numbered after them, and the sums that were found.
 
     Cell `parts[i]` is one of those that add up to `heads[i]`. `values` has those of the `count` new unknowns, not a
-    number where what a record adds is not known.
+    number where what a record adds is not known. `of_unit` is the atom of each unit, where there are atoms.
     """
 
     heads: Integers
     parts: Integers
     values: Floats
+    of_unit: Integers | None = None
 
     @property
     def count(self) -> int:
@@ -147,7 +148,7 @@ class CellSets:
             inside = cell[first] >= 0
             heads.append(places[i][cell[first][inside]])
             parts.append(number[inside])
-        return Atoms(*_sums_once(heads, parts), values)
+        return Atoms(*_sums_once(heads, parts), values, number[classes])
 
     def _cell_of_unit(self, table: int) -> Integers:
         one = self.members[table]
@@ -171,15 +172,29 @@ class CellSets:
         start = 1 + max(int(place.max()) for place in places)
         numbers = number.fill_null(0).to_numpy().copy()
         numbers[new] = start + np.arange(int(new.sum()))
-        return numbers, self._values(classes, count)[new]
+        return numbers, np.asarray(np.bincount(classes, self.values, count), dtype=np.float64)[new]
 
-    def _values(self, classes: Integers, count: int) -> Floats:
-        """What the units of each atom add up to; not a number where one is not known."""
-        value = np.full(self.units, np.nan)
+    @cached_property
+    def values(self) -> Floats:
+        """What each unit adds; not a number where that is not known."""
+        return self._of_units("values", np.nan)
+
+    @property
+    def own(self) -> Floats:
+        """What of it its contributor knows; not a number where nothing is known of it."""
+        return self._of_units("own", np.nan)
+
+    @property
+    def owners(self) -> Integers:
+        """Who contributes each unit, -1 for records that only could be there."""
+        return self._of_units("owners", -1)
+
+    def _of_units(self, part: str, unknown: float) -> Any:
+        numbers = np.full(self.units, unknown)
         for one in self.members:
-            if one is not None and one.values is not None:
-                value[one.units] = one.values
-        return np.asarray(np.bincount(classes, value, count), dtype=np.float64)
+            if one is not None and getattr(one, part) is not None:
+                numbers[one.units] = getattr(one, part)
+        return numbers
 
     def sums(self, places: Sequence[Integers]) -> Atoms:
         """Cells of one table that are unions of inner cells of another, where columns of one are groups of another's.

@@ -120,7 +120,7 @@ def table(
     counted = _described(_built(axes, _coded(pieces, axes, needed), needed, top), records, hierarchies or {})
     if tree is None:
         keyed = KeyedColumns(value, weight, holding, key, names(counts, "counts"))
-        counted = with_keyed(replace(counted, behind=CountedRecords(records, value, weight)), records, keyed)
+        counted = with_keyed(replace(counted, behind=CountedRecords(records, value, weight, holding)), records, keyed)
     elif counts or key:
         raise ParameterError("Cell keys change counts and amounts, not items of a relation.")
     return with_a_priori(with_structural(with_signs(counted, negative), structural), publish, suppress, apriori)

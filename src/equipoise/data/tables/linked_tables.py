@@ -17,8 +17,9 @@ from equipoise.data.cells import amount
 from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.cell_sets import KEY, Atoms, CellSets
 from equipoise.data.tables.cell_status import structural
+from equipoise.data.tables.contributors import Contributors
 from equipoise.data.tables.possible_records import with_possible_records
-from equipoise.data.tables.record_sets import members_of, numbered_units
+from equipoise.data.tables.record_sets import members_of, numbered_units, with_owners
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
@@ -45,6 +46,7 @@ class Union:
     extra: Atoms | None = None
     complete: bool = True
     ruled_out: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sets: CellSets | None = None
 
     @classmethod
     def of(
@@ -63,7 +65,7 @@ class Union:
         if sets is not None:
             extra = sets.atoms(places, atoms)
             without = np.concatenate([places[i][sets.sums_of[i][2] == 0] for i in sets.linked])
-            union = cls(union.tables, places, extra or sets.sums(places), extra is not None, np.unique(without))
+            union = cls(union.tables, places, extra or sets.sums(places), extra is not None, np.unique(without), sets)
         union._refuse_different()
         return union
 
@@ -130,12 +132,23 @@ class Union:
         return self.gathered([table.n.astype(np.float64) for table in self.tables], atoms=1.0) == 0
 
     @cached_property
+    def contributors(self) -> Contributors | None:
+        """Who contributes what; None where not all records are known, or there are too many classes of them."""
+        if self.sets is None or self.extra is None or self.extra.of_unit is None:
+            return None
+        if len(self.sets.linked) < len(self.tables):
+            return None
+        return Contributors.of(self.sets, self.places, self.extra.of_unit, self.cells)
+
+    @cached_property
     def knowers(self) -> Integers:
         """For each cell the number of the contributor who is alone in it, -1 where there are several or none.
 
         By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins. Who
         is alone in a cell knows its atoms.
         """
+        if self.contributors is not None:
+            return self.contributors.sole
         alone = self.gathered([table.numbers("contributors") for table in self.tables]) == 1
         relations = self.additive
         if self.extra is not None:
@@ -159,7 +172,7 @@ def _sets(tables: Sequence[Table], unknown: Sequence[Booleans], most: int) -> Ce
     if sum(one is not None for one in members) < 2:
         return None
     inside = (None if one is None else holds(table) for one, table in zip(members, tables, strict=True))
-    possible = with_possible_records(tables, numbered_units(tables, members), unknown, most)
+    possible = with_possible_records(tables, numbered_units(tables, with_owners(members)), unknown, most)
     return CellSets(tuple(tables), tuple(possible), tuple(inside))
 
 

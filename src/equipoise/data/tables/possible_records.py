@@ -64,6 +64,8 @@ def _joined(one: "Members", cells: Integers, start: int) -> "Members":
         cells=np.concatenate([one.cells, cells]),
         amounts=np.concatenate([one.amounts, zeros.view(np.uint64)]),
         values=None if one.values is None else np.concatenate([one.values, zeros]),
+        own=None if one.own is None else np.concatenate([one.own, zeros]),
+        owners=None if one.owners is None else np.concatenate([one.owners, np.full(len(cells), -1)]),
     )
 
 

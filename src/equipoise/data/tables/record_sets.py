@@ -31,22 +31,28 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountedRecords:
-    """The records that a table was counted from, and what each adds to its cell: a `value`, a `weight`, or one."""
+    """The records that a table was counted from, and what each adds to its cell: a `value`, a `weight`, or one.
+
+    `holding` says who contributes it, where that is not the record itself.
+    """
 
     records: Records
     value: str | None
     weight: str | None
+    holding: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(column for column in (self.value, self.weight) if column)
+        return tuple(column for column in (self.value, self.weight, self.holding) if column)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Members:
     """Who is in a table: for each record its `unit`, the row of its inner cell, and the bits of what it adds.
 
-    Units are comparable in one `space`: a file, or a register. `values` is what each adds, where that is known.
+    Units are comparable in one `space`: a file, or a register. `values` is what each adds, where that is known, and
+    `own` what of it the contributor knows: not how often a weight repeats it. `holders` are numbers of the holdings,
+    where there are any; `owners`, once tables are compared, says whose each is.
     """
 
     units: Integers
@@ -54,11 +60,15 @@ class Members:
     amounts: Words
     values: Floats | None
     space: object
+    own: Floats | None = None
+    holders: Any = None
+    owners: Integers | None = None
 
     def at(self, rows: Integers, units: Integers, space: object) -> "Members":
         """Some of the records, as units of another space."""
-        values = None if self.values is None else self.values[rows]
-        return Members(units, self.cells[rows], self.amounts[rows], values, space)
+        parts = (None if part is None else part[rows] for part in (self.values, self.own, self.holders))
+        values, own, holders = parts
+        return Members(units, self.cells[rows], self.amounts[rows], values, space, own, holders)
 
 
 def members_of(tables: Sequence[Table]) -> list[Members | None]:
@@ -150,12 +160,17 @@ class _File:
         if cells is None:
             return None
         values, amounts = self.amounts(table.behind)
-        return Members(self.units, cells, amounts, values, self.space)
+        source = table.behind
+        holders = self.codes(source.holding).codes if source.holding else None
+        own = values
+        if source.weight is not None and source.holding is None:
+            own = values / np.maximum(self.frame[source.weight].cast(pl.Float64).to_numpy(), 1.0)
+        return Members(self.units, cells, amounts, values, self.space, own, holders)
 
 
 def contributions(frame: pl.DataFrame, source: CountedRecords) -> tuple[Floats, Words]:
     """What each record adds to its cell, and its bits."""
-    parts = [frame[column].cast(pl.Float64).to_numpy() for column in source.columns]
+    parts = [frame[column].cast(pl.Float64).to_numpy() for column in (source.value, source.weight) if column]
     values = np.prod(parts, axis=0) + 0.0 if parts else np.ones(frame.height)
     return values, values.view(np.uint64)
 
@@ -244,6 +259,30 @@ def _matched(one: pl.Series, two: pl.Series) -> Integers:
     place = pl.DataFrame({"text": one, "place": np.arange(len(one))})
     rows = pl.DataFrame({"text": two}).join(place, on="text", how="left", maintain_order="left")
     return rows["place"].fill_null(-1).to_numpy()
+
+
+def with_owners(members: Sequence[Members | None]) -> list[Members | None]:
+    """The members with the number of who contributes each: a record itself, or all of a holding in any of the tables.
+
+    A holding that one table knows is one in the others as well. O(records).
+    """
+    known = [one for one in members if one is not None]
+    if all(one.holders is None for one in known):
+        return [None if one is None else replace(one, owners=one.units) for one in members]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    start = 1 + max((int(one.units.max(initial=-1)) for one in known), default=-1)
+    ends: list[tuple[Integers, Integers]] = []
+    for one in known:
+        if one.holders is not None:
+            holdings, number = np.unique(one.holders, return_inverse=True)
+            ends.append((one.units, start + number))
+            start += len(holdings)
+    units, holders = (np.concatenate(side) for side in zip(*ends, strict=True))
+    graph = coo_array((np.ones(len(units), dtype=np.bool_), (units, holders)), shape=(start, start))
+    owner = connected_components(graph, directed=False)[1]
+    return [None if one is None else replace(one, owners=owner[one.units]) for one in members]
 
 
 def numbered_units(tables: Sequence[Table], members: Sequence[Members | None]) -> list[Members | None]:

@@ -59,7 +59,8 @@ def _rule(rule: Any) -> str:
     """A rule with all its parameters, joined ones in words."""
     if hasattr(rule, "rules"):
         return {"|": " or ", "&": " and "}[rule.mark].join(_rule(part) for part in rule.rules)
-    parameters = ", ".join(f"{field.name} = {getattr(rule, field.name)}" for field in fields(rule))
+    values = {field.name: getattr(rule, field.name) for field in fields(rule)}
+    parameters = ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None)
     return title(name_of(type(rule))) + (f" ({parameters})" if parameters else "")
 
 

@@ -14,13 +14,12 @@ from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.tables._suppression.cheapest_move import TableMove
 from equipoise.tables._suppression.feasible_moves import NO_CELLS, Component
+from equipoise.tables._suppression.named_contributors import FLOOR_TOLERANCE, NamedContributors
 from equipoise.tables._suppression.problem import SuppressionTable, typical
 
 if TYPE_CHECKING:
     from equipoise.data.tables.linked_tables import Union
 
-FLOOR_TOLERANCE = 1e-9
-"""Share of a cell by which a move may go below what somebody has in it: the solver's rounding."""
 Members = frozenset[int]
 
 
@@ -222,6 +221,8 @@ def kinds_of(
     """Everybody who contributes, by kind, and how many of them pool; the kinds that the tables tell about."""
     if not counted(union):
         return {}
+    if union.contributors is not None:
+        return _named(union, table, suppressed, coalition)
     knower, inside, least = np.where(suppressed, union.knowers, -1), Inside(union), least_known(union)
     kinds: dict[str, tuple[Minds, int]] = {"lone contributor": (AloneInCells(table, knower, inside), 1)}
     if least is not None:
@@ -233,6 +234,23 @@ def kinds_of(
     if coalition > 1:
         few = np.where(suppressed, few_together(union, coalition), 0)
         kinds[f"coalition of {coalition}"] = (AloneInCells(table, knower, inside, few=few), coalition)
+    return kinds
+
+
+def _named(
+    union: "Union", table: SuppressionTable, suppressed: Booleans, coalition: int
+) -> dict[str, tuple[Minds, int]]:
+    """Everybody who contributes to linked tables of which all records are known."""
+    people = union.contributors
+    assert people is not None
+    alone = people.alone_in(suppressed & ~union.atoms)
+    kinds: dict[str, tuple[Minds, int]] = {
+        "lone contributor": (NamedContributors(table, people, alone), 1),
+        "contributor": (NamedContributors(table, people, ~alone), 1),
+    }
+    if coalition > 1:
+        everybody = NamedContributors(table, people, np.ones_like(alone), coalition)
+        kinds[f"coalition of {coalition}"] = (everybody, coalition)
     return kinds
 
 
@@ -273,5 +291,7 @@ def few_together(union: "Union", size: int) -> Integers:
 
 
 def same_contributors(union: "Union") -> bool:
-    """Whether a contributor may be in several inner cells: a holding, or a record in several tables."""
+    """Whether somebody may be in several cells, a holding or a record in several tables, and it is not known who."""
+    if union.contributors is not None:
+        return False
     return len(union.tables) > 1 or any("holder" in table.more.columns for table in union.tables)

@@ -132,7 +132,9 @@ def _guarded(
 
 
 def tell_contributors(union: Union) -> bool:
-    """Whether all tables say who is alone in their cells; the codes of holdings are not kept."""
+    """Whether it is known who contributes to all tables, or who is alone in their cells."""
+    if union.contributors is not None:
+        return True
     return counted(union) and not any("holder" in table.more.columns for table in union.tables)
 
 

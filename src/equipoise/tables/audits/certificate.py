@@ -1,7 +1,6 @@
 """Certificate of a released table: the interval of every cell that needs protection, and whom the audit covers."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +21,15 @@ from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.largest_contribution import guess_notes
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, Attacker, audit
 
-WITH_TABLES = ("an outsider who has", "everybody who is alone in suppressed cells and has")
+WITH_TABLES = {
+    "outsider": "an outsider who has",
+    "lone contributor": "everybody who is alone in suppressed cells and has",
+    "contributor": "everybody who shares cells, knows what he has in them and has",
+    "coalition": "several together, as many as above, who are alone in cells and have",
+}
+"""Who has earlier tables as well, by kind."""
+TOO = "of this data too"
+ABSENT = "contributors to earlier tables whose records are not in this one, or were revised"
 OTHER_TABLES = "somebody who has other tables of this data (no register given)"
 
 
@@ -48,35 +55,45 @@ class Attackers:
         """Everybody covered, without numbers."""
         return (*self.against, *(f"{who}, some cells to less than their full level" for who in self.less))
 
-    def with_tables(self, earlier: int, alone: bool = False) -> "Attackers":
-        """After an audit together with so many earlier tables of a register, by an outsider or who is `alone` too."""
+    def with_tables(
+        self, earlier: int, insiders: Mapping[str, tuple[int, int]] | None = None, *, absent: bool = False
+    ) -> "Attackers":
+        """After an audit together with so many earlier tables of a register, by an outsider and these `insiders`.
+
+        For each kind: how many sensitive cells they know exactly, and how many too closely.
+        """
         rest = tuple(who for who in self.not_cover if who != OTHER_TABLES)
         if not earlier:
             return replace(
                 self, not_cover=(*rest, "somebody who has other tables of this data than those of the register")
             )
         tables = "the earlier table" if earlier == 1 else f"the {earlier:,} earlier tables"
-        who = f"contributors who share cells and use {tables}" if alone else f"contributors who use {tables}"
-        return replace(
-            self, not_cover=(*rest, f"{who} too, and tables that are not in the register"),
-            against=(*self.against, *(f"{one} {tables} of this data too" for one in WITH_TABLES[: 2 if alone else 1])),
-        )  # fmt: skip
-
-    def _without_tables(self) -> "Attackers":
-        """Without what `with_tables` said."""
-        return replace(
-            self, against=tuple(who for who in self.against if not who.startswith(WITH_TABLES)),
-            not_cover=tuple(who for who in self.not_cover if "register" not in who),
+        words = {kind: f"{who} {tables} {TOO}" for kind, who in WITH_TABLES.items()}
+        short = {words[kind]: close for kind, (_, close) in (insiders or {}).items() if close}
+        full = [words[kind] for kind in ("outsider", *(insiders or {})) if words[kind] not in short]
+        open_to = [f"contributors who use {tables} too"] if insiders is None else []
+        open_to += [f"contributors who share cells and use {tables} too"] if insiders and len(insiders) == 1 else []
+        open_to += [ABSENT] if absent else []
+        return Attackers(
+            (*self.against, *full), (*self.less, *short), (*self.short, *(_keeping_less(n) for n in short.values())),
+            (*rest, *open_to, "somebody who has tables of this data that are not in the register"),
         )  # fmt: skip
 
     def as_stated(self, against: Sequence[str], not_against: Sequence[str]) -> "Attackers":
-        """With the register that a statement was made with, where it is the same but for that."""
-        number = re.search(r"the ([\d,]+) earlier tables", " ".join(against))
-        many = int(number[1].replace(",", "")) if number else 1
-        alone = self._without_tables()
-        ways = (self, alone.with_tables(0), alone.with_tables(many), alone.with_tables(many, alone=True))
-        stated = (tuple(against), tuple(not_against))
-        return next((way for way in ways if (way.public, way.not_cover) == stated), self)
+        """What a statement says, where it is the same but for the register that it was made with; else these."""
+        stated = tuple(who for who in against if TOO not in who), tuple(filter(_own, not_against))
+        own = tuple(who for who in self.public if TOO not in who), tuple(filter(_own, self.not_cover))
+        begins = tuple(who.startswith(tuple(WITH_TABLES.values())) for who in against if TOO in who)
+        return Attackers(tuple(against), not_cover=tuple(not_against)) if stated == own and all(begins) else self
+
+
+def _keeping_less(cells: int) -> str:
+    return f"{cells:,} sensitive {'cell keeps' if cells == 1 else 'cells keep'} less than the level"
+
+
+def _own(phrase: str) -> bool:
+    """Whether a phrase about who is not covered has nothing to do with a register."""
+    return "register" not in phrase and "earlier table" not in phrase
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +193,8 @@ def _kinds(mask: object, union: Union) -> tuple[str, ...]:
     if not counted(union):
         return ()
     several = ("coalition",) if getattr(mask, "coalition", 1) > 1 else ()
-    return ("lone contributor", *(("contributor",) if least_known(union) is not None else ()), *several)
+    shared = union.contributors is not None or least_known(union) is not None
+    return ("lone contributor", *(("contributor",) if shared else ()), *several)
 
 
 def _short(cells: pl.DataFrame, lacking: pl.DataFrame) -> str:

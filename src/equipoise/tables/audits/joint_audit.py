@@ -5,7 +5,7 @@ the number give or take what the law allows where it was changed. What several t
 and so do the relations of all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from equipoise.tables._suppression.problem import typical
 from equipoise.tables._suppression.suppress_tables import tell_contributors
 from equipoise.tables.audits.attacker_intervals import audit, too_close
 from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
-from equipoise.tables.audits.suppressed_cells import compared, insiders
+from equipoise.tables.audits.suppressed_cells import Attacker, compared, insiders
 
 KEYED_METHODS = ("cell_key", "cell_key_amounts")
 """Methods that change the same cell by the same number."""
@@ -52,8 +52,9 @@ class JointAudit:
     """Guarded cells of all tables that follow `exact`, those known too `close`, and whether relations were used.
 
     `changed` counts the cells that were published before with another change; `complete` says that every sum that
-    follows from the records was used (`Union`). `alone` counts the sensitive cells that somebody who is alone in cells
-    of any of the tables knows exactly, and those that he knows too closely; None where that was not asked.
+    follows from the records was used (`Union`). `insiders` has for each kind of contributors how many sensitive cells
+    somebody knows exactly, and too closely; None where that was not asked. `absent` says that some contributors are in
+    earlier tables alone, so that of their part in a cell nothing is known.
     """
 
     exact: int
@@ -61,7 +62,13 @@ class JointAudit:
     related: bool
     changed: int = 0
     complete: bool = True
-    alone: tuple[int, int] | None = None
+    insiders: Mapping[str, tuple[int, int]] | None = None
+    absent: bool = False
+
+    @property
+    def known(self) -> int:
+        """Sensitive cells that somebody who contributes knows exactly: of the kind that knows most."""
+        return max((exact for exact, _ in (self.insiders or {}).values()), default=0)
 
 
 def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
@@ -84,24 +91,31 @@ def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
         union, cells = compared([new.table, *(view.table for view in earlier)])
         close = sum(_short(cells.filter(pl.col("table") == i), view) for i, view in enumerate(earlier, start=1))
         exact, exposed = int(cells["exact"].sum()), int(cells["exposed"].sum())
-        return JointAudit(exact, exposed + close, True, complete=union.complete, alone=_alone(union, new, earlier))
+        kinds, absent = _insiders(union, new, earlier), union.contributors is not None and union.contributors.absent
+        return JointAudit(exact, exposed + close, True, 0, union.complete, kinds, absent)
     if other := otherwise(new, earlier):
         return JointAudit(0, 0, True, other)
     return joint([new, *earlier])
 
 
-def _alone(union: Union, new: KnownTable, earlier: Sequence[KnownTable]) -> tuple[int, int] | None:
-    """How many sensitive cells of all tables somebody who is alone in cells knows exactly, and too closely."""
+def _insiders(
+    union: Union, new: KnownTable, earlier: Sequence[KnownTable]
+) -> dict[str, tuple[int, int]] | None:  # fmt: skip
+    """How many sensitive cells of all tables each kind of contributors knows exactly, and too closely."""
     mask = suppression_of(new.table)
     if mask is None or not mask.singletons or not tell_contributors(union):
         return None
     hidden = ~union.gathered([~np.isnan(view.table.published_values) for view in (new, *earlier)])
     levels = [(view.guarded & (view.below + view.above > 0), view.below, view.above) for view in (new, *earlier)]
-    kinds = insiders(union, hidden, levels, against="lone contributor")
-    guarded = kinds.get("lone contributor")
-    if guarded is None:
-        return 0, 0
-    return int(guarded.exact.sum()), int((guarded.weaker | guarded.unsettled).sum())
+    named = union.contributors is not None
+    asked: Attacker = "everybody" if named else "lone contributor"
+    parts = insiders(union, hidden, levels, mask.coalition if named else 1, against=asked)
+    kinds = ("lone contributor", "contributor", *(["coalition"] if mask.coalition > 1 else []))
+    counts = dict.fromkeys(kinds if named else kinds[:1], (0, 0))
+    return counts | {
+        kind.partition(" of ")[0]: (int(cells.exact.sum()), int((cells.weaker | cells.unsettled).sum()))
+        for kind, cells in parts.items()
+    }
 
 
 def _short(cells: pl.DataFrame, view: KnownTable) -> int:

@@ -68,10 +68,14 @@ def columns(
     value: Name = "",
     weight: Name = "",
     holding: Name = "",
+    statistic: Name = "",
+    of: Name = "",
+    apriori: Name = "",
     subtotals: Annotated[bool, Form()] = False,
 ) -> HTMLResponse:
-    """Change the columns of the table: classification and levels, value, weight and holding."""
+    """Change what the table holds: classification and levels, value, statistic, weight, holding, a-priori file."""
     choices = {"by": by, "levels": level, "value": value, "weight": weight, "holding": holding, "subtotals": subtotals}
+    choices |= {"statistic": statistic, "of": of, "apriori": apriori.strip()}
     settings = office.ask(work.with_columns, office.session.draft["table"], choices)
     return _edit(request, office, plain.table_title(settings), settings)
 
@@ -255,7 +259,7 @@ def _facts(office: Office, values: bool) -> dict[str, Any]:
         "rules": plain.rule_forms(settings), "method": plain.method_form(settings),
         "presets": plain.preset_list(), "TITLES": plain.TITLES, "ABOUT": plain.METHOD_SUMMARIES, "RULES": plain.RULES,
         "METHODS": (*plain.METHODS, plain.NONE), "LARGEST": plain.LARGEST, "rivals": plain.rules_to_compare(settings),
-        "slots": range(work.MOST_BY),
+        "slots": range(work.MOST_BY), "STATISTICS": plain.STATISTICS, "OF_COLUMN": plain.OF_COLUMN,
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from equipoise.data.tables.statistic import statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.page_parts import for_page
 from equipoise.doors.report.table_map_section import compared_facts
@@ -12,18 +13,18 @@ from equipoise.doors.report.table_page import table_facts
 from equipoise.doors.web.work.table_settings import Plain
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
-from equipoise.ground.randomness import Draws, new_seed
+from equipoise.ground.randomness import new_seed
 from equipoise.policies.policy_file import Job
 from equipoise.policies.table_section import rules_of
 from equipoise.presentation.numbers import number
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.evidence import RELEASE_DRAW
-from equipoise.releases.table_release import TableContents, audited_by, write_table
-from equipoise.releases.tabulated import Tabulated, certified
+from equipoise.releases.statistic_table import refuse_statistic
+from equipoise.releases.table_release import TableCase, TableContents, write_table
+from equipoise.releases.tabulated import Tabulated
 from equipoise.search.table_comparison import TableComparison, diagnoses
 from equipoise.search.table_map import table_map
-from equipoise.tables import Distance, Exposed, Suppress, Suppressed
+from equipoise.tables import Distance, Exposed, Suppressed
 from equipoise.trials.runner import attempted
 from equipoise.trials.trial import original_trial
 
@@ -37,21 +38,14 @@ def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Pa
     coarse = job.table.prepared(records)
     recipe = replace(job.recipes(coarse)[0], seed=seed)
     method: Any = recipe.masks[-1]
+    if (statistic := statistic_of(job.table.statistic)) is not None:
+        refuse_statistic(statistic, job.table, method)
     original = job.table.made(coarse, job.folder, recipe.masks, rules_of((method, *job.scales())), seed)
-    released = protected(original, method, recipe, progress)
-    report(progress, 0, 1, "auditing what is published")
-    table = certified(original, released, method, audited_by(recipe, job.policy()), seed, progress)
+    report(progress, 0, 1, "protecting the table")
+    table = TableCase(job, records).protected(original, recipe, (method, *job.scales()), seed, progress)
     contents = TableContents(table, records, Path(job.data.path).name, job.title)
     write_table(contents, out, overwrite=False, texts={"policy.toml": job.again(records).to_toml()})
     return {"folder": out.name, **result_facts(table, contents.source)}
-
-
-def protected(table: Table, method: Any, recipe: Recipe, progress: Progress) -> Table:
-    """The table as a release has it: hiding draws nothing, and can be stopped on the way."""
-    if isinstance(method, Suppress):
-        return method.apply(table, Draws(0), progress)
-    report(progress, 0, 1, "changing the numbers")
-    return recipe.run(table, RELEASE_DRAW)
 
 
 def result_facts(tabulated: Tabulated, source: str) -> Plain:

@@ -6,6 +6,7 @@ from operator import and_, or_
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from equipoise.data.tables.statistic import statistic_of
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import packaged
 from equipoise.policies.dominance_check import parts_of
@@ -32,9 +33,16 @@ HIDDEN_FIELDS = (
     "q",
     "step",
     "extra",
+    "rounding",
 )
 """Fields of methods that the page does not show: it sets them itself, or they name columns and files."""
 SUPPRESSION_COSTS = ("value", "count", "cells")
+STATISTICS = {
+    "": "the sum", "mean": "the mean", "ratio": "the ratio to", "index": "the index (100 =)",
+    "share": "the share along", "sd": "the standard deviation",
+}  # fmt: skip
+OF_COLUMN = ("ratio", "index", "share")
+"""What a cell can have of a column, and which of it needs a further one."""
 JOINS: Mapping[str, Callable[[Any, Any], Any]] = {"|": or_, "&": and_}
 FOR_AMOUNTS: list[Plain] = [{"use": "p_percent", "p": 0.1, "coalition": 1}]
 FOR_COUNTS: list[Plain] = [{"use": "min_count", "n": 3, "margin": 0.2}]
@@ -144,6 +152,13 @@ def with_method(settings: Mapping[str, Any], name: str) -> Plain:
     return {**settings, "method": plain_method(build(name, "mask", more))}
 
 
+def with_statistic(settings: Mapping[str, Any], name: str, column: str) -> Plain:
+    """The settings with what each cell has in place of the sum, which may be about a further column."""
+    text = f"{name}:{column}" if column and name in OF_COLUMN else name
+    statistic_of(text or None)
+    return {**settings, "statistic": text}
+
+
 def with_join(settings: Mapping[str, Any], join: str) -> Plain:
     """The settings with the rules joined by | (any rule) or & (all rules)."""
     if join not in JOINS:
@@ -250,15 +265,16 @@ def table_title(settings: Mapping[str, Any]) -> str:
     >>> table_title({"value": "turnover", "by": ["region", "industry"]})
     'Turnover by region and industry'
     """
-    what = settings["value"] or "records"
+    statistic, what = statistic_of(settings.get("statistic") or None), settings["value"] or "records"
+    what = what if statistic is None else statistic.words(what)
     return f"{what[:1].upper()}{what[1:]} by {listed(settings['by'])}"
 
 
 def policy_of(policy: Mapping[str, Any], settings: Mapping[str, Any], trees: Mapping[str, Any]) -> Plain:
     """The policy with [table] for the protected table: one method, and a limit of zero exposed cells."""
     method, rule = method_of(settings), rule_of(settings)
-    table = {"by": list(settings["by"]), "coarsen": dict(settings["levels"]), "hierarchies": dict(trees)}
-    table |= {name: settings[name] for name in ("value", "holding", "weight") if settings[name]}
+    table: Plain = {"by": list(settings["by"]), "coarsen": dict(settings["levels"]), "hierarchies": dict(trees)}
+    table |= {name: settings.get(name) for name in ("value", "holding", "weight", "statistic", "apriori")}
     step = {**to_plain(method), **({"rule": rule_text(rule)} if hasattr(method, "rule") else {})}
     return {
         "format": 1,

@@ -1,6 +1,7 @@
 """Tables: counted where the data is, protected and audited in a process of their own."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from equipoise.data.cells import amount, count
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, ROOT
 from equipoise.data.records import Law, Records
+from equipoise.data.tables.statistic import Mean, Share, statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.cell_details import CellDetails
 from equipoise.doors.report.table_grid import grid, shown_cells
@@ -89,6 +91,7 @@ def _from_policy(policy: Policy, table: Mapping[str, Any], specs: Sequence[Plain
     settings = _blank(by, coarse, str(table.get("value") or ""))
     settings |= {"holding": str(table.get("holding") or "")}
     settings |= {"weight": str(table.get("weight") or policy.get("roles", {}).get("weight") or "")}
+    settings |= {name: str(table.get(name) or "") for name in ("statistic", "apriori")}
     rule = next((parse(score, "measure").rule for score in policy.get("limits", {}) if "exposed" in score), None)
     rules = [step for step in plain.plain_rules(rule) if step["use"] in plain.RULES] if rule is not None else []
     return {**settings, "rules": plain.fitting(rules or settings["rules"], settings)}
@@ -121,6 +124,7 @@ def categories(column: Plain, level: str) -> int:
 def _blank(by: list[str], levels: Plain, value: str) -> Plain:
     rules = plain.FOR_AMOUNTS if value else plain.FOR_COUNTS
     settings: Plain = {"by": by, "levels": levels, "subtotals": True, "value": value, "weight": "", "holding": ""}
+    settings |= {"statistic": "", "apriori": ""}
     settings |= {"rules": [dict(step) for step in rules], "join": "|"}
     return {**settings, "method": {"use": plain.NONE}} if not by else plain.with_method(settings, "suppress")
 
@@ -137,8 +141,13 @@ def with_columns(memory: Memory, folder: Path, policy: Policy, draft: Policy, pi
         raise ParameterError("A table goes by at least one column.")
     levels = dict(zip(picks["by"], picks["levels"], strict=False))
     chosen = {name: asked_level(by_name[name], levels.get(name) if name in before["by"] else None) for name in by}
-    more = {role: picks[role] for role in ("value", "weight", "holding", "subtotals")}
+    more = {role: picks[role] for role in ("value", "weight", "holding", "subtotals", "apriori")}
     settings = {**before, **more, "by": by, "levels": {c: level for c, level in chosen.items() if level != ORIGINAL}}
+    named = (
+        by if picks["statistic"] == "share" else [c for c in by_name if by_name[c]["numeric"] and c != picks["value"]]
+    )
+    column = picks["of"] if picks["of"] in named else "" if picks["statistic"] == "share" else next(iter(named), "")
+    settings = plain.with_statistic(settings, picks["statistic"] if picks["value"] else "", column)
     return {**settings, "rules": _refitted(before, settings)}
 
 
@@ -178,6 +187,8 @@ def flagged(memory: Memory, folder: Path, policy: Policy, settings: Policy, valu
     marked = table.protected(np.where(unsafe, np.nan, amount(table)), status, law)
     warning = diagnose(table, rule)
     tabulated = Tabulated(marked, pl.DataFrame(), Suppress(rule), rule, warning)
+    if isinstance(statistic := statistic_of(settings.get("statistic") or None), Mean | Share):
+        tabulated = replace(tabulated, statistic=statistic, numbers=statistic.of((table,)))
     shown = grid(tabulated, public=False)
     details = CellDetails(tabulated).facts(shown_cells(shown))
     return {
@@ -205,7 +216,9 @@ def count_table(memory: Memory, folder: Path, policy: Policy, settings: Policy) 
     source = {"data": policy["data"], "roles": plain.roles_of(policy, settings)}
     records = memory.records(folder, source)
     top = max(PLACES, top_of([plain.rule_of(settings)]))
-    parts = {name: settings[name] for name in ("by", "levels", "subtotals", "value", "weight", "holding")}
+    parts = {
+        name: settings.get(name) for name in ("by", "levels", "subtotals", "value", "weight", "holding", "apriori")
+    }
     name = ("table", frozen(source), frozen(parts), top)
     return memory.once(name, lambda: _count(records, settings, folder, top))
 
@@ -220,6 +233,7 @@ def tabulation(records: Records, settings: Policy) -> Tabulation:
     return Tabulation(
         by=tuple(settings["by"]), value=settings["value"] or None, holding=settings["holding"] or None,
         weight=settings["weight"] or None, coarsen=dict(settings["levels"]), hierarchies=trees(records, settings),
+        apriori=settings.get("apriori") or None,
     )  # fmt: skip
 
 
