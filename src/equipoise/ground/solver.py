@@ -74,8 +74,10 @@ class Program:
         self.fresh = True
         self.work = 0
         self.what = ""
+        self.most = np.inf
         if after is not None:
             self.highs: Any = after.highs
+            self.most = after.most
             self._pass(matrix.tocsc(), cost, low, high, below, above)
             return
         self.highs = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -151,16 +153,20 @@ class Program:
         columns = np.arange(self.columns, dtype=np.int32)
         self.highs.setSolution(self.columns, columns, values)
 
-    def solve(self, *, certain: bool = True) -> Solution | None:
+    def solve(self, *, certain: bool = True, most: float = np.inf) -> Solution | None:
         """The optimum, or None when no solution exists. Raises `Unbounded` when there is no limit.
 
         Infeasibility is accepted only of a program solved from scratch, for an old basis can mislead; unless the
-        caller need not be `certain`.
+        caller need not be `certain`. The dual simplex method stops, with None, once the optimum is proven above `most`.
         """
         fresh, self.fresh = self.fresh, False
+        if most != self.most:
+            self.highs.setOptionValue("objective_bound", float(most))
+            self.most = most
         self.highs.run()
         status = self.highs.getModelStatus()
         ends = (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit, self.kinds.kInterrupt)
+        ends = (*ends, self.kinds.kObjectiveBound)
         if not fresh and status not in ends and (certain or status != self.kinds.kInfeasible):
             self.highs.clearSolver()
             self.highs.run()
@@ -226,7 +232,7 @@ class Program:
         self._refuse_interrupted()
         if status in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
             return self._answer(status == self.kinds.kOptimal)
-        if status == self.kinds.kInfeasible:
+        if status in (self.kinds.kInfeasible, self.kinds.kObjectiveBound):
             return None
         if status in (self.kinds.kUnbounded, self.kinds.kUnboundedOrInfeasible):
             raise Unbounded

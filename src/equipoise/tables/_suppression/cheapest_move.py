@@ -27,6 +27,8 @@ MAX_WHOLE_ENTRIES = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
 PART_CELLS = (400, 1_200, 3_600)
 """Cells of the parts looked at first in larger tables."""
+MAX_KEPT_CELLS = 1_200
+"""Cells of a neighbourhood up to which it is remembered."""
 MAX_SIMPLEX_CELLS = 2_500
 """Cells of a later part from which on an interior point says which of them to look at."""
 MAX_WHOLE_WORK = 2_000_000_000
@@ -104,16 +106,18 @@ class Finder:
         self.programs = self.work = self.whole_work = self.bulk_work = 0
 
     def cheapest(
-        self, cell: int, sign: int, level: float, free: Booleans, still: Integers, *, nearby: bool = False
+        self, cell: int, sign: int, level: float, free: Booleans, still: Integers, *, nearby: bool = False,
+        most: float = np.inf,
     ) -> TableMove | None:  # fmt: skip
         """The cheapest move of a cell by its level, with the cells of `still` unmoved; None when there is none.
 
-        With `nearby` a large table is not searched beyond the first part.
+        With `nearby` a large table is not searched beyond the first part. A program stops as soon as it proves that
+        its optimum is above `most`: there is no move then.
         """
         if level > (self.table.up if sign > 0 else self.table.down)[cell] * (1 + SHORTFALL) or cell in still:
             return None
         for part in self._parts(cell, sign, level, free, still, nearby):
-            move = part.cheapest(cell, sign, level, free, still)
+            move = part.cheapest(cell, sign, level, free, still, most)
             self._spend(part)
             if move is not None:
                 return move
@@ -215,7 +219,7 @@ class Finder:
                 break
             size = min(3 * size, PART_CELLS[-1])
         cells = cells[alive | (cells == cell)]
-        if number == 0 and len(cells) <= PART_CELLS[0]:
+        if number == 0 and len(cells) <= MAX_KEPT_CELLS:
             self.near[cell] = cells
         return cells
 
@@ -261,14 +265,16 @@ class _Part:
             charges = [np.where(free, 0.0, cost / np.minimum(amount, room)) for room in (self.up, self.down)]
         return np.nan_to_num(np.concatenate(charges), nan=0.0, posinf=0.0)
 
-    def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> TableMove | None:
+    def cheapest(
+        self, cell: int, sign: int, level: float, free: Booleans, still: Integers, most: float = np.inf
+    ) -> TableMove | None:
         spot = int(np.searchsorted(self.cells, cell))
         if spot >= len(self.cells) or self.cells[spot] != cell:
             return None
         still_columns = np.searchsorted(self.cells, still[np.isin(still, self.cells)])
         self._hold(spot, sign, level / self.unit, still_columns)
         try:
-            return self._twice(free[self.cells], cell, level)
+            return self._twice(free[self.cells], cell, level, most)
         finally:
             self._loosen(np.append(still_columns, spot))
 
@@ -287,10 +293,10 @@ class _Part:
         self._loosen(np.append(still_columns, spot))
         return 0.0 if answer is None else float(answer.values[column[0]]) * self.unit
 
-    def _twice(self, free: Booleans, cell: int, level: float) -> TableMove | None:
+    def _twice(self, free: Booleans, cell: int, level: float, most: float) -> TableMove | None:
         amount, cost = level / self.unit, self.finder.cost[self.cells]
         self.program.restart()
-        first = self._solve(self._charges(free, amount))
+        first = self._solve(self._charges(free, amount), most)
         if first is None:
             return None
         distance = np.abs(self._change(first))
@@ -305,10 +311,10 @@ class _Part:
         better = float(cost[~free & (change > MOVE_TOLERANCE * amount)].sum()) < price
         return self._move(second if better else first, cell, level)
 
-    def _solve(self, charges: Floats) -> Solution | None:
+    def _solve(self, charges: Floats, most: float = np.inf) -> Solution | None:
         self.solved += 1
         self.program.charge(np.arange(len(charges)), charges)
-        return self.program.solve()
+        return self.program.solve(most=most)
 
     def _change(self, answer: Solution) -> Floats:
         rise, fall = np.split(answer.values, 2)

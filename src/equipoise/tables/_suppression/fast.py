@@ -4,7 +4,7 @@ Every demand keeps the moves that meet it, so at any time the pattern is the cel
 kept moves prove it: each is another possible table that takes a primary past its level.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -45,6 +45,7 @@ class Cover:
         self.users: dict[int, set[int]] = {}
         self.free: Booleans = fixed.copy()
         self.total = 0.0
+        self.begun = self.protects = False
         self.alive = partial(report, None, 0, 0, "")
 
     def met(self, demand: int) -> bool:
@@ -54,6 +55,16 @@ class Cover:
         """Contributors whose own cells are in every move of a demand; those of the cell itself do not count."""
         return self.open[demand] - {self.own[demand]} if self.open[demand] else NOBODY
 
+    def begin(self, progress: Progress | None = None) -> None:
+        """Meet what cells that are suppressed anyway can meet, once."""
+        if not self.begun:
+            self.begun = True
+            meet_many(self, progress)
+
+    def met_by(self) -> Iterator[tuple[bool, set[int]]]:
+        """For each demand whether it is met, and the cells that this needs beside those suppressed anyway."""
+        return ((self.met(demand), self.leaning[demand]) for demand in range(len(self.demands)))
+
     def protect(self, progress: Progress | None = None) -> None:
         """Meet every demand, the largest level first; what a move does for others counts for them.
 
@@ -61,7 +72,7 @@ class Cover:
         """
         count = len(self.demands)
         try:
-            meet_many(self, progress)
+            self.begin(progress)
         except Cancelled:
             if not isinstance(progress, Stoppable):
                 raise
@@ -77,16 +88,20 @@ class Cover:
             if not self.met(demand) and not self.meet(demand):
                 why = "no set of cells that may be suppressed lets it move by its level"
                 raise unprotectable(int(self.demands.cell[demand]), why)
+        self.protects = True
         report(progress, count, count, FINDING)
 
-    def meet(self, demand: int, without: int | None = None) -> bool:
-        """Find moves until nobody who knows his own cells prevents it; False when there is none."""
+    def meet(self, demand: int, without: int | None = None, limit: float = np.inf) -> bool:
+        """Find moves until nobody who knows his own cells prevents it; False when there is none.
+
+        Moves that would raise the cost of the pattern above `limit` are not looked for to the end.
+        """
         cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
         banned = NO_CELLS if without is None else np.array([without])
         while not self.met(demand):
             self.alive()
             moves = (
-                self._cheapest(demand, level, np.concatenate([banned, still]), nearby or without is not None)
+                self._cheapest(demand, level, np.concatenate([banned, still]), nearby or without is not None, limit)
                 for still, nearby in self._stills(demand)
             )
             move = next((move for move in moves if move is not None), None)
@@ -99,10 +114,12 @@ class Cover:
                     raise EngineError(f"The solver's move of cell {cell} falls short of its level.")
         return True
 
-    def _cheapest(self, demand: int, level: float, still: Integers, nearby: bool) -> TableMove | None:
-        return self.finder.cheapest(
-            int(self.demands.cell[demand]), int(self.demands.sign[demand]), level, self.free, still, nearby=nearby
-        )
+    def _cheapest(
+        self, demand: int, level: float, still: Integers, nearby: bool, limit: float = np.inf
+    ) -> TableMove | None:
+        cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
+        most = max(0.0, limit - self.total)
+        return self.finder.cheapest(cell, sign, level, self.free, still, nearby=nearby, most=most)
 
     def _less(self, demand: int, banned: Integers) -> bool:
         """Guard a demand to less than its level against the first in the way, if no pattern can do better."""
@@ -208,7 +225,8 @@ class Cover:
         states = [self._drop(demand) for demand in affected]
         try:
             cheaper = all(
-                self.met(demand) or (self.meet(demand, without) and self.total < before - slack) for demand in affected
+                self.met(demand) or (self.meet(demand, without, before - slack) and self.total < before - slack)
+                for demand in affected
             )
         except Cancelled:
             self._restore_all(affected, states)

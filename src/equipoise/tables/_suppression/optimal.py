@@ -21,7 +21,7 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution
-from equipoise.tables._suppression.cheapest_move import MAX_ROOM, PART_CELLS, Finder, TableMove
+from equipoise.tables._suppression.cheapest_move import MAX_ROOM, Finder, TableMove
 from equipoise.tables._suppression.fast import NO_CELLS, Cover
 from equipoise.tables._suppression.neighbourhood import Neighbourhood
 from equipoise.tables._suppression.problem import Demands, SuppressionTable
@@ -35,9 +35,11 @@ MIN_BOUND_RISE = 1e-4
 """Share by which the bound must rise in a round; after `MAX_SLOW_ROUNDS` slower ones whole numbers are asked for."""
 MAX_SLOW_ROUNDS = 5
 WHOLE_TOLERANCE = 1e-6
-MAX_FAST_WORK = 10_000_000
+MAX_FAST_WORK = 2_000_000
 """Work of the relaxed problem up to which the fast way continues in whole numbers, to within `FAST_GAP`."""
-FAST_ROUNDS, FAST_NODES, FAST_GAP = 6, 60, 0.03
+FAST_CUT_ROUNDS, FAST_ROUNDS, FAST_NODES, FAST_GAP = 3, 6, 60, 0.03
+QUESTION_CELLS = 200
+"""Cells nearest to a primary among which it is asked about first."""
 COST_TOLERANCE = 1e-12
 """Reduced costs below this are the solver's rounding."""
 
@@ -71,6 +73,8 @@ class Separator:
         self.usable = (usable | fixed) & table.movable
         self.ways = Neighbourhood(table, self.usable, cost)
         self.near: dict[int, _Question] = {}
+        self.moves: list[TableMove] = []
+        self.met: Booleans = np.zeros(len(demands), dtype=np.bool_)
         self.lean = PUBLISHED_ROOM
         self.work = 0
 
@@ -79,17 +83,28 @@ class Separator:
     ) -> list[ProtectionCut]:
         """Cuts that the mixture (`share` of patterns that suppress each cell) fails.
 
-        A move that is found for one demand answers all others that it reaches, if nobody's own cell is in it.
+        A move that is found for one demand answers all others that it reaches, if nobody's own cell is in it; so do
+        moves of earlier mixtures, as far as this one allows them. Demands that are `met` anyway are not asked for, nor
+        is the other direction of a cell that failed one.
         """
-        stop, count = time.process_time() + seconds, len(self.demands)
-        settled = np.zeros(count, dtype=np.bool_)
+        stop, count, failing = time.process_time() + seconds, len(self.demands), set[int]()
+        settled = self.met.copy()
+        for move in self.moves:
+            rooms = (
+                np.minimum(room[move.cells], MAX_ROOM * np.abs(move.by)) * share[move.cells]
+                for room in (self.table.up, self.table.down)
+            )
+            self._settle(TableMove.within(move.cells, move.by, *rooms), settled)
         cuts: list[ProtectionCut] = []
         for demand in range(count):
             if time.process_time() > stop or self.work > work:
                 break
             report(progress, demand, count, f"looking for cutting planes ({len(cuts):,} found)")
-            if not settled[demand]:
-                cuts += self._demand(demand, share, settled)
+            cell = self.demands.cell[demand]
+            if not settled[demand] and cell not in failing:
+                found = self._demand(demand, share, settled)
+                failing |= {cell} if found else set()
+                cuts += found
         return cuts
 
     def _demand(self, demand: int, share: Floats, settled: Booleans) -> list[ProtectionCut]:
@@ -103,6 +118,7 @@ class Separator:
             others = frozenset(knowers[knowers >= 0].tolist())
             if not others and waiting is None:
                 self._settle(answer, settled)
+                self.moves.append(answer)
             waiting = others - {own} if waiting is None else waiting & others
             if not waiting:
                 return []
@@ -145,7 +161,7 @@ class Separator:
 
     def _question(self, cell: int, level: float) -> "_Question":
         if cell not in self.near:
-            cells = self.ways.nearest(cell, level, self.fixed, PART_CELLS[0])
+            cells = self.ways.nearest(cell, level, self.fixed, QUESTION_CELLS)
             self.near[cell] = _Question(self.table, cells, self.usable, self.fixed)
         return self.near[cell]
 
@@ -236,9 +252,9 @@ class CutSearch:
 
     @property
     def finished(self) -> bool:
-        return (
-            self.seconds_left <= 0 or self.best.total - self.bound <= max(self.gap, WHOLE_TOLERANCE) * self.best.total
-        )
+        if self.seconds_left <= 0 or not self.best.protects:
+            return self.seconds_left <= 0
+        return self.best.total - self.bound <= max(self.gap, WHOLE_TOLERANCE) * self.best.total
 
     @property
     def seconds_left(self) -> float:
@@ -247,7 +263,9 @@ class CutSearch:
     def run(self, progress: Progress | None = None) -> Iterator[Optimum]:
         """The best pattern and bound after each stage, so that the last one counts when the work is stopped."""
         if len(self.cells):
-            self.relax(progress)
+            values = self.relax(progress)
+            if values is not None and not self.finished:
+                self._round(values, progress)
             yield self.optimum
             for _ in self.settle(progress):
                 yield self.optimum
@@ -255,15 +273,21 @@ class CutSearch:
             self.bound = self.best.total
         yield self.optimum
 
-    def rounded(self, work: float, progress: Progress | None = None) -> Iterator[Optimum]:
-        """The relaxed problem, rounded, with about so much work; a little of it in whole numbers if that was quick.
+    def charges(self, work: float, progress: Progress | None = None) -> Floats:
+        """What cells are charged for a pattern near the relaxed problem, after a few rounds with about so much work.
 
-        Against contributors who know their cells every question is asked several times: no more work than the pattern.
+        Nothing has to be protected yet: what cells that are suppressed anyway meet is not asked for.
         """
+        self.separator.met = np.array([moves and not cells for moves, cells in self.best.met_by()], dtype=np.bool_)
+        values = self.relax(progress, work, FAST_CUT_ROUNDS) if len(self.cells) else None
+        charges = self.best.cost.copy()
+        if values is not None:
+            charges[self.cells] *= np.clip(1 - values, 0.0, 1.0)
+        return charges
+
+    def settled(self, progress: Progress | None = None) -> Iterator[Optimum]:
+        """A little in whole numbers, where the relaxed problem was quick and nobody's own cells are asked about."""
         alone = bool((self.separator.demands.knower >= 0).any())
-        if len(self.cells):
-            self.relax(progress, min(work, self.best.finder.work) if alone else work)
-            yield self.optimum
         if self.separator.work <= MAX_FAST_WORK and len(self.cells) and not alone:
             self.gap = max(self.gap, FAST_GAP)
             for _ in self.settle(progress, FAST_NODES, FAST_ROUNDS):
@@ -273,19 +297,23 @@ class CutSearch:
     def optimum(self) -> Optimum:
         return Optimum(self.best, min(self.bound, self.best.total))
 
-    def relax(self, progress: Progress | None, work: float = np.inf) -> None:
-        """Add cuts to the relaxed problem until none is failed or the bound hardly rises; then round it."""
+    def relax(self, progress: Progress | None, work: float = np.inf, rounds: float = np.inf) -> Floats | None:
+        """Add cuts to the relaxed problem until none is failed or the bound hardly rises; its answer.
+
+        None where nothing is to be done, or no pattern protects.
+        """
         free = np.ones(len(self.cells))
         master, slow, cuts = Program(self._rows([]), self.cost, 0 * free, free), 0, True
-        while cuts and not self.finished and slow < MAX_SLOW_ROUNDS:
-            answer = solved(master)
+        answer = master.solve()
+        while cuts and answer is not None and rounds > 0 and slow < MAX_SLOW_ROUNDS and self.separator.work <= work:
+            rounds -= 1
             slow = slow + 1 if answer.objective <= self.bound + MIN_BOUND_RISE * self.best.total else 0
             self.bound = max(self.bound, answer.objective)
-            if self.separator.work > work:
-                return
+            if self.finished:
+                return None
             cuts = self._add(answer.values, master, progress, work)
-        if not self.finished:
-            self._round(solved(master).values, progress)
+            answer = master.solve() if cuts else answer
+        return None if answer is None else answer.values
 
     def _add(self, values: Floats, master: Program, progress: Progress | None, work: float) -> bool:
         cuts = self._failed(values, progress, work)

@@ -22,11 +22,9 @@ from equipoise.tables._suppression.problem import (
     unprotectable,
 )
 
-MAX_PATTERN_WORK = 100_000_000
-"""Work the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
 MAX_ROUNDED_DEMANDS = 4_000
-"""Demands up to which the relaxed problem is rounded, too, in the fast way: each round asks for all of them."""
-MAX_RELAXED_WORK = 300_000_000
+"""Demands up to which the relaxed problem is looked at first, in the fast way: each round asks for all of them."""
+MAX_RELAXED_WORK = 60_000_000
 """Work the relaxed problem may take in the fast way."""
 
 
@@ -130,21 +128,33 @@ def suppress(
     alive = progress.going_on if isinstance(progress, Stoppable) else progress
     finder = Finder(inner, ~may_not, _charges(price) / coin, wanted.level, alive)
     finder.hurry = isinstance(progress, Stoppable) and progress.stopped
-    cover = Cover(wanted, finder, hidden | must)
+    cover, bound = Cover(wanted, finder, hidden | must), 0.0
+    separator = Separator(inner, wanted, ~may_not, cover.fixed, finder.cost, cover.knowers)
+    search = CutSearch(cover, separator, ~may_not, seconds, gap)
+    if method == "fast" and not finder.hurry and len(wanted) <= MAX_ROUNDED_DEMANDS:
+        _charge_as_relaxed(cover, search, progress)
     cover.protect(progress)
-    bound = 0.0
+    finder.cost = cover.cost
     try:
         if not finder.hurry:
             cover.improve(progress)
-        quick = finder.work <= MAX_PATTERN_WORK and len(wanted) <= MAX_ROUNDED_DEMANDS
-        if cover.total > 0 and not finder.hurry and (method == "optimal" or quick):
-            separator = Separator(inner, wanted, ~may_not, cover.fixed, finder.cost, cover.knowers)
-            search = CutSearch(cover, separator, ~may_not, seconds, gap)
-            for optimum in search.run(progress) if method == "optimal" else search.rounded(MAX_RELAXED_WORK, progress):
+        if cover.total > 0 and not finder.hurry:
+            for optimum in search.run(progress) if method == "optimal" else search.settled(progress):
                 cover, bound = optimum.cover, optimum.bound
     except Cancelled:
         pass
     return _result(table, cover, hidden, price, bound * coin, unit, coin)
+
+
+def _charge_as_relaxed(cover: Cover, search: CutSearch, progress: Progress | None) -> None:
+    """Charge cells by the share of the relaxed problem that publishes them; as they are when that is stopped."""
+    try:
+        cover.begin(progress)
+        cover.finder.cost = search.charges(MAX_RELAXED_WORK, progress)
+    except Cancelled:
+        if not isinstance(progress, Stoppable):
+            raise
+        cover.finder.hurry = True
 
 
 def _result(
