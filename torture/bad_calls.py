@@ -28,7 +28,11 @@ def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
     lay_out(shelf(place), folder, "data.csv", "region.csv", "policy.toml", "release")
     name, callable_ = rng.choice(public())
     parameters = [p for p in _parameters(callable_) if p.name not in ("self", "cls")]
-    values = {p.name: _good(p.name, rng) for p in parameters if p.default is p.empty or (rng.random() < 0.2 and _known(p.name))}
+    values = {
+        p.name: _good(p.name, rng)
+        for p in parameters
+        if p.default is p.empty or (rng.random() < 0.2 and _known(p.name))
+    }
     values = {key: value for key, value in values.items() if key not in ("args", "kwargs", "arguments")}
     chosen = rng.choice([p.name for p in parameters] or ["x"])
     how = rng.choice(("object", "odd", "odd", "list", "frame", "misspelt", "missing", "good"))
@@ -45,6 +49,8 @@ def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
 
 def _run(callable_: Callable[..., Any], values: dict[str, Any]) -> Any:
     answer = callable_(**values)
+    if any(answer is value for value in values.values()):
+        return None
     return list(zip(range(3), answer, strict=False)) if isinstance(answer, types.GeneratorType) else answer
 
 
@@ -115,7 +121,12 @@ def _goods() -> dict[str, Any]:
     import equipoise as eq
 
     roles = eq.Roles(
-        ["age", "sex"], numeric="salary", weight="w", id="id", direct="note", hierarchies={"age": eq.Hierarchy.intervals([10, 20])}
+        ["age", "sex"],
+        numeric="salary",
+        weight="w",
+        id="id",
+        direct="note",
+        hierarchies={"age": eq.Hierarchy.intervals([10, 20])},
     )
     records = eq.read(table(), roles)
     cells = eq.count(records)

@@ -19,7 +19,9 @@ ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "cp1252", "utf-7", "utf-8-sig", "c
 
 def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
     """One file made bad in one way, and a verb that reads it."""
-    how = rng.choice((_bytes, _bytes, _bytes, _bytes, _ending, _text, _text, _content, _content, _content, _zip, _hierarchy))
+    how = rng.choice(
+        (_bytes, _bytes, _bytes, _bytes, _ending, _text, _text, _content, _content, _content, _zip, _hierarchy)
+    )
     name, words = how(rng, shelf(place), folder)
     verb = rng.choice(CHEAP)
     args = [name if arg == "data.csv" else arg for arg in COMMANDS[verb]]
@@ -27,7 +29,10 @@ def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
         args = ["protect", "data.csv", "--keys", "region,sex", "--direct", "note", "--id", "id", "--hierarchy", name]
         args += ["--mask", "recode:region,1", "--out", "out"]
     elif verb == "protect" and rng.random() < 0.5:
-        args += ["--format", rng.choice(("csv", "parquet", "arrow", "orc", "xlsx", "sav", "dta", "xpt", "asc", "sqlite"))]
+        args += [
+            "--format",
+            rng.choice(("csv", "parquet", "arrow", "orc", "xlsx", "sav", "dta", "xpt", "asc", "sqlite")),
+        ]
     return Attempt(f"{words}: {' '.join(args)}", args, writes=("out",))
 
 
@@ -69,7 +74,25 @@ def _text(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
         content = "\n".join([header, *rows]).encode()
     elif kind == "header":
         names = header.split(",")
-        name = rng.choice(("", " ", "age", "AGE", "sex", "x" * 10_000, "a,b", '"', "__eq_new", "n", "total", "\x00", "é", "risk", "=x"))
+        name = rng.choice(
+            (
+                "",
+                " ",
+                "age",
+                "AGE",
+                "sex",
+                "x" * 10_000,
+                "a,b",
+                '"',
+                "__eq_new",
+                "n",
+                "total",
+                "\x00",
+                "é",
+                "risk",
+                "=x",
+            )
+        )
         names[rng.randrange(len(names))] = name
         words += f" {name[:20]!r}"
         content = "\n".join([",".join(names), *rows]).encode()
@@ -170,7 +193,9 @@ def _write(frame: pl.DataFrame, path: Path, format: str) -> None:
 def _zip(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
     """An archive or a workbook with something odd in its directory."""
     text = (good / "data.csv").read_bytes()
-    kind = rng.choice(("two", "none", "version", "method", "sizes", "names", "folder", "bomb", "workbook", "sheet", "nested"))
+    kind = rng.choice(
+        ("two", "none", "version", "method", "sizes", "names", "folder", "bomb", "workbook", "sheet", "nested")
+    )
     name = "data.xlsx" if kind in ("workbook", "sheet") else "data.zip"
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -179,13 +204,20 @@ def _zip(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
         elif kind == "nested":
             archive.write(good / "data.zip", "data.zip")
         elif kind != "none":
-            inner = {"names": rng.choice(("../../x.csv", "/x.csv", "a" * 300 + ".csv", "\u202e.csv")), "folder": "data/data.csv"}
-            archive.writestr(inner.get(kind, "data.csv"), text if kind != "bomb" else b"age,sex\n" + b"0,0\n" * 3_000_000)
+            inner = {
+                "names": rng.choice(("../../x.csv", "/x.csv", "a" * 300 + ".csv", "\u202e.csv")),
+                "folder": "data/data.csv",
+            }
+            archive.writestr(
+                inner.get(kind, "data.csv"), text if kind != "bomb" else b"age,sex\n" + b"0,0\n" * 3_000_000
+            )
         if kind == "two":
             archive.writestr("more.csv", text)
     content = bytearray((good / "data.xlsx").read_bytes() if kind == "sheet" else raw.getvalue())
     directory = content.find(b"PK\x01\x02")
-    spots = {"version": (4, 6), "method": (10, 10), "sizes": (20, 24), "sheet": (4, 6, 10, 20, 24, 28, 42)}.get(kind, ())
+    spots = {"version": (4, 6), "method": (10, 10), "sizes": (20, 24), "sheet": (4, 6, 10, 20, 24, 28, 42)}.get(
+        kind, ()
+    )
     if spots and directory >= 0:
         content[directory + rng.choice(spots)] = rng.choice((0, 1, 9, 14, 63, 99, 255))
     (folder / name).write_bytes(content)

@@ -44,7 +44,9 @@ def _journal(rng: random.Random, good: Path, folder: Path) -> Attempt:
     (folder / "journal.jsonl").write_bytes(journal.read_bytes())
     words = _edited(folder / "journal.jsonl", rng)
     text = (folder / "policy.toml").read_text("utf-8")
-    (folder / "policy.toml").write_text(text.replace("budget = 4", 'budget = 4\njournal = "journal.jsonl"'), encoding="utf-8")
+    (folder / "policy.toml").write_text(
+        text.replace("budget = 4", 'budget = 4\njournal = "journal.jsonl"'), encoding="utf-8"
+    )
     return Attempt(f"journal {words}", ["balance", "policy.toml", "--out", "out"], writes=("out", "journal.jsonl"))
 
 
@@ -53,5 +55,7 @@ def _release(rng: random.Random, good: Path, folder: Path) -> Attempt:
     files = sorted(path for path in (folder / "release").rglob("*") if path.is_file())
     path = rng.choice([path for path in files if path.suffix != ".html"])
     words = _edited(path, rng)
-    args = rng.choice((["verify", "release"], ["verify", "release", "--original", "data.csv"], ["attack", "release", "--out", "out"]))
+    args = rng.choice(
+        (["verify", "release"], ["verify", "release", "--original", "data.csv"], ["attack", "release", "--out", "out"])
+    )
     return Attempt(f"{path.relative_to(folder).as_posix()} {words}: {args[0]}", args, writes=("out",))

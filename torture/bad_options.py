@@ -9,7 +9,16 @@ from torture.attempt import Attempt
 from torture.good import COMMANDS, lay_out, shelf
 from torture.odd import HUGE, ODD_TEXTS
 
-FILES = ("data.csv", "region.csv", "region.hrc", "data.xlsx", "data.parquet", "policy.toml", "register.json", "register.json.tables")
+FILES = (
+    "data.csv",
+    "region.csv",
+    "region.hrc",
+    "data.xlsx",
+    "data.parquet",
+    "policy.toml",
+    "register.json",
+    "register.json.tables",
+)
 
 
 def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
@@ -32,7 +41,11 @@ def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
     args = [arg.replace("\x00", "\\0") for arg in args]
     if "open" in args[:1] or "demo" in args[:1]:
         args = ["methods"]
-    return Attempt(f"options: {' '.join(map(repr, args))[:300]}", args, writes=("out", "register.json", "register.json.tables", "policy-release"))
+    return Attempt(
+        f"options: {' '.join(map(repr, args))[:300]}",
+        args,
+        writes=("out", "register.json", "register.json.tables", "policy-release"),
+    )
 
 
 def odd_text(rng: random.Random) -> str:
@@ -56,5 +69,8 @@ def _method(rng: random.Random) -> str:
     verb: Any = rng.choice(("mask", "measure", "rule"))
     name, method = rng.choice(sorted(methods(verb).items()))
     fields = [field.name for field in form(method)] or ["x"]
-    values = ",".join(f"{rng.choice(fields)}={rng.choice(('age', 'salary', 'sex', odd_text(rng), '2', '0.5'))}" for _ in range(rng.choice((0, 1, 2))))
+    values = ",".join(
+        f"{rng.choice(fields)}={rng.choice(('age', 'salary', 'sex', odd_text(rng), '2', '0.5'))}"
+        for _ in range(rng.choice((0, 1, 2)))
+    )
     return f"{name.replace('_', '-')}:{values}"

@@ -30,7 +30,9 @@ def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
         words = f"text {more}"
     (folder / "policy.toml").write_bytes(content)
     args = ["check", "policy.toml"] if rng.random() < 0.6 else ["balance", "policy.toml", "--out", "out"]
-    return Attempt(f"{name} {words}: {args[0]}", args, writes=("out", "register.json", "register.json.tables", "policy-release"))
+    return Attempt(
+        f"{name} {words}: {args[0]}", args, writes=("out", "register.json", "register.json.tables", "policy-release")
+    )
 
 
 def _quoted(text: str) -> str:

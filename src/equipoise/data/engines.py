@@ -4,7 +4,12 @@ Polars, pandas and PyArrow data run on Polars (pandas and PyArrow are converted 
 output); DuckDB and PySpark data stay on their engine and only small tables leave it.
 """
 
+import os
+import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NoReturn
 
 import narwhals as nw
@@ -15,6 +20,7 @@ from equipoise.ground.errors import DataError, EngineError, EquipoiseError, Miss
 Frame = nw.LazyFrame[Any]
 Kind = Literal["polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "pyspark"]
 
+COLUMN_AT_FAULT = re.compile(r"failed in column '([^']{1,200})'")
 BATCH_RECORDS = 1 << 21
 """Records read at a time from data that is not in memory."""
 
@@ -75,12 +81,13 @@ def restore(frame: Frame, kind: Kind) -> Any:
 def collect(frame: Frame) -> pl.DataFrame:
     """Bring a frame into memory as Polars."""
     try:
-        if frame.implementation.is_polars():
-            return frame.to_native().collect()
-        return frame.collect(backend="polars").to_native()
+        with quiet_panics():
+            if frame.implementation.is_polars():
+                return frame.to_native().collect()
+            return frame.collect(backend="polars").to_native()
     except EquipoiseError:
         raise
-    except Exception as error:
+    except BaseException as error:
         fail(error, "read the data")
 
 
@@ -93,7 +100,9 @@ def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
             empty = False
         if empty:
             yield native.collect()
-    except Exception as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:
         fail(error, "read the data")
 
 
@@ -166,11 +175,50 @@ class _ArrowChange:
             yield from changed.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
 
-def fail(error: Exception, doing: str) -> NoReturn:
-    """Re-raise an engine's error without its text, which may quote data."""
+def fail(error: BaseException, doing: str) -> NoReturn:
+    """Re-raise an engine's error without its text, which may quote data; the column that it names is named."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | EquipoiseError):
+        raise error
+    if isinstance(error, ModuleNotFoundError):
+        raise MissingExtraError.for_package(error.name or "pyarrow", "all") from None
+    if isinstance(error, MemoryError):
+        raise DataError(f"Could not {doing}: there is not enough memory.") from None
+    if column := COLUMN_AT_FAULT.search(str(error)):
+        raise DataError(
+            f"Could not {doing} ({type(error).__name__}): column {column[1]!r} has values that do not fit its type."
+        ) from None
     if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
         raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
     raise DataError(f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types.") from None
+
+
+@contextmanager
+def quiet_panics() -> Iterator[None]:
+    """Keep what a panic of the engine's own language writes off the terminal; it may quote data.
+
+    Only where standard error is the real one. What else was written meanwhile is passed on. Cost: three system calls.
+    """
+    try:
+        real = os.dup(2) if sys.stderr is not None and sys.stderr.fileno() == 2 else None
+    except (OSError, ValueError):
+        real = None
+    if real is None:
+        yield
+        return
+    with tempfile.TemporaryFile() as caught:
+        sys.stderr.flush()
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(real, 2)
+            os.close(real)
+            if caught.tell():
+                caught.seek(0)
+                text = caught.read()
+                if b"panicked at" not in text:
+                    os.write(2, text)
 
 
 def engine(frame: Frame) -> str:

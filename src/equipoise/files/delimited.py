@@ -139,6 +139,8 @@ def _encoding(head: bytes, path: Path) -> str:
 
 def _decode(data: bytes, encoding: str, path: Path, partial: bool = False) -> str:
     try:
+        if "\x00" in encoding or not codecs.lookup(encoding)._is_text_encoding:
+            raise LookupError
         if partial:
             return codecs.getincrementaldecoder(encoding)().decode(data)
         return data.decode(encoding)

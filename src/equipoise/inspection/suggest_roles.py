@@ -14,7 +14,7 @@ from equipoise.data.branches import plain_branch
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Labels
 from equipoise.data.records import Records
-from equipoise.data.roles import RESERVED_COLUMNS, Roles
+from equipoise.data.roles import RESERVED_COLUMNS, Roles, write_new
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import packaged
@@ -92,11 +92,11 @@ class Suggestion:
         rows = [(p.column, p.role, p.reason, p.confidence, levels(p)) for p in self.proposals]
         return pl.DataFrame(rows, schema=["column", "role", "reason", "confidence", "levels"], orient="row")
 
-    def toml(self, path: str | Path | None = None) -> str:
-        """A roles file with the reasons as comments; written to `path` when given."""
+    def toml(self, path: str | Path | None = None, *, overwrite: bool = False) -> str:
+        """A roles file with the reasons as comments; written to `path` when given, where no file is or `overwrite`."""
         text = "\n".join([*self._head(), *self.lines(), ""])
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8", newline="\n")
+            write_new(path, text, overwrite)
         return text
 
     def lines(self, under: str = "", without: Iterable[str] = ()) -> list[str]:

@@ -77,7 +77,11 @@ def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> I
     """A hierarchy of intervals on a column that has no numbers."""
     kinds = [one.get("kind") for one in (tree if isinstance(tree, list) else [tree]) if isinstance(one, Mapping)]
     kind = schema.get(column)
-    if kind is not None and {"intervals", "breaks"} & set(kinds) and not (kind.is_numeric() or kind == nw.Unknown):
+    if (
+        kind is not None
+        and {"intervals", "breaks"} & {kind for kind in kinds if isinstance(kind, str)}
+        and not (kind.is_numeric() or kind == nw.Unknown)
+    ):
         yield PolicyProblem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
 
 

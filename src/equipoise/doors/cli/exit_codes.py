@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Callable
 from io import TextIOWrapper
 
-from equipoise.ground.errors import EquipoiseError
+from equipoise.ground.errors import EquipoiseError, shortened
 from equipoise.ground.system import close_output
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
+ENGINES = ("polars", "pyo3_runtime", "duckdb", "_duckdb", "pyarrow", "narwhals", "pyspark", "py4j")
+"""Packages whose errors are about the data they were given."""
 
 
 def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
@@ -58,10 +60,19 @@ def outcome(error: BaseException) -> tuple[int, str]:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return INTERRUPTED, "Stopped. Nothing was released."
     if isinstance(error, typer.TyperException):
-        return BAD_INPUT, error.format_message()
+        return BAD_INPUT, shortened(error.format_message())
+    if type(error).__module__.partition(".")[0] in ENGINES:
+        return BAD_INPUT, (
+            f"The engine could not work with the data ({type(error).__name__}): a column is of a type, or has values, "
+            "that the method cannot take. EQUIPOISE_DEBUG=1 shows where, and may show data."
+        )
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, "There is not enough memory for this: use fewer columns or records, or a larger machine."
     if isinstance(error, OSError) and error.strerror:
         return BAD_INPUT, f"{error.strerror}{f': {str(error.filename)!r}' if error.filename else ''}."
     name = type(error).__name__
+    if isinstance(error, RecursionError):
+        return BAD_INPUT, "The input is nested too deeply."
     return INTERNAL, f"internal error ({name}); please report it. EQUIPOISE_DEBUG=1 shows where, and may show data."
 
 
