@@ -4,12 +4,13 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import narwhals as nw
 
 from equipoise.data.branches import BRANCHES, Branch, in_current_words, old_words
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
+from equipoise.ground.argument_types import fits
 from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint, require_columns, shown
 
 Missing = Literal["category", "any"]
@@ -195,7 +196,11 @@ def _branches(table: dict[str, Any], column: str, folder: Path) -> tuple[Branch,
             tree: Hierarchy = getattr(Hierarchy, kind)(folder / fields.pop("path"), **fields)
             return tree.branches
         if kind in BRANCHES:
-            return (BRANCHES[kind](**fields),)
+            branch = BRANCHES[kind](**fields)
+            single = {name: kind for name, kind in get_type_hints(type(branch)).items() if "tuple" not in str(kind)}
+            if not all(fits(getattr(branch, name, None), kind) for name, kind in single.items() if name != "_"):
+                raise TypeError
+            return (branch,)
     except (TypeError, KeyError, AttributeError):
         raise ParameterError(
             f"The hierarchy of {column!r} ({kind}) has unfit fields: {', '.join(fields) or 'none'}."

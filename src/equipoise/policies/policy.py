@@ -42,6 +42,7 @@ class Policy:
     the choice goes by their sum over utility scores, each brought to 0 (worst tried) to 1 (best tried). `reasons` has
     why each limit is there, `extends` the preset they come from. `assume_unknown` names the columns that single people
     out and are released all the same, `keep_order` leaves the records in their order: the reports say so at the top.
+    Text in CSV files that a spreadsheet would run as a formula gets an apostrophe, unless `csv_formulas` is "keep".
 
     >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
     >>> policy.limits["uniques"]
@@ -57,11 +58,14 @@ class Policy:
     extends: str | None = None
     assume_unknown: tuple[str, ...] = ()
     keep_order: bool = False
+    csv_formulas: Literal["escape", "keep"] = "escape"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", names(self.allow, "allow"))
         object.__setattr__(self, "assume_unknown", names(self.assume_unknown, "assume_unknown"))
         object.__setattr__(self, "scenarios", tuple(self.scenarios))
+        if self.csv_formulas not in ("escape", "keep"):
+            raise ParameterError(f"csv_formulas must be 'escape' or 'keep', got {shown(self.csv_formulas)}.")
         if self.prefer not in ("utility", "risk"):
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {shown(self.prefer)}.")
         limits, reasons = written_out(dict(self.limits), self.scenarios)

@@ -36,12 +36,16 @@ class Choose(Section):
 
 @dataclass(frozen=True)
 class Output(Section):
-    """[output]: the release folder, the format of the data, the key file that signs the evidence, and the row order."""
+    """[output]: the release folder, the format of the data, the key file that signs the evidence, and the row order.
+
+    `csv_formulas` says whether text in CSV files that begins like a formula is marked with an apostrophe, or kept.
+    """
 
     folder: str | None = None
     format: str | None = None
     sign: str | None = None
     keep_order: bool = False
+    csv_formulas: Literal["escape", "keep"] = "escape"
 
 
 @dataclass(frozen=True)
