@@ -243,3 +243,13 @@ def test_a_whole_disk_is_not_searched(tmp_path: Path, monkeypatch: pytest.Monkey
     for i in range(5):
         (tmp_path / f"{i}.txt").touch()
     refused(tmp_path, "more than 3 files and folders: name the folder of the data")
+
+
+def test_a_workbook_that_unfolds_beyond_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says of its sizes is not believed: shared strings unfold as well, and the directory may lie."""
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/workbook.xml", "<x/>")
+        book.writestr("xl/sharedStrings.xml", b"0" * 8_000_000)
+    monkeypatch.setattr(memory, "available", lambda: 5_000_000)
+    refused(path, r"more than [\d.]+ MB unpacked\) needs more than [\d.]+ MB of memory and 5\.0 MB are free")
