@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # Some images forbid bytecode, and every process of the suite would then compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check bench evidence redteam docs pictures bundle clean
+.PHONY: setup demo test check bench evidence redteam torture docs pictures bundle clean
 
 setup: $(STAMP)
 
@@ -19,8 +19,8 @@ demo: setup
 	@$(RUN)equipoise demo --out demo
 
 check: setup
-	@$(RUN)ruff format --check --quiet src tests benchmarks tools
-	@$(RUN)ruff check --quiet src tests benchmarks tools
+	@$(RUN)ruff format --check --quiet src tests benchmarks tools torture
+	@$(RUN)ruff check --quiet src tests benchmarks tools torture
 	@$(RUN)mypy --no-error-summary
 	@$(RUN)lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
@@ -37,6 +37,11 @@ evidence: setup
 
 redteam: setup
 	@$(RUN)python tools/attacks_table.py
+
+# Bad input of every kind from a seed, for so many minutes: one table, and for each fault the line that repeats it.
+MINUTES ?= 5
+torture: setup
+	@$(RUN)python -m torture --minutes $(MINUTES) $(if $(SEED),--seed "$(SEED)") $(if $(COUNT),--count $(COUNT))
 
 # Not --quiet: that hides the warnings which --strict counts.
 docs: setup

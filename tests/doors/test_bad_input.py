@@ -111,6 +111,12 @@ def hierarchy_lacks(folder: Path) -> list[str]:
     return protect("--hierarchy", tree, "--mask", "recode:region,1")(folder)
 
 
+def hierarchy_is_a_workbook(folder: Path) -> list[str]:
+    pl.DataFrame({"region": ["north", CANARY]}).write_excel(folder / "tree.xlsx")
+    (folder / "tree.xlsx").rename(folder / "tree.hrc")
+    return protect("--hierarchy", f"region=hrc:{folder / 'tree.hrc'}", "--mask", "recode:region,1")(folder)
+
+
 def roles_file(text: str) -> Build:
     def build(folder: Path) -> list[str]:
         (folder / "roles.toml").write_text(text, encoding="utf-8")
@@ -125,6 +131,7 @@ LATE_BYTES = ("\n".join([HEADER, *rows(20_000)]) + "\n").encode() + b"20,f,\xff\
 CASES: dict[str, tuple[Build, str]] = {
     # columns and roles
     "column missing": (assess(None, "--sensitive", "salery"), "No column 'salery' .* Did you mean 'salary'"),
+    "key of 3,000 characters": (assess(None, "--sensitive", "x" * 3000), f"No column '{'x' * 77}\\.\\.\\.' in"),
     "key missing": (lambda d: ["assess", write(d), "--keys", "agee"], "No column 'agee' .* Did you mean 'age'"),
     "no keys": (lambda d: ["assess", write(d)], "No keys were named"),
     "key twice": (assess(None, "--keys", "age"), "twice in the role 'keys'"),
@@ -159,6 +166,7 @@ CASES: dict[str, tuple[Build, str]] = {
     "bytes not utf-8": (assess_bytes(LATE_BYTES[-60:], "--encoding", "utf-8"), "not text in the encoding"),
     "bytes no encoding": (assess_bytes(LATE_BYTES[-60:]), "not text in the encoding"),
     "bytes late": (assess_bytes(LATE_BYTES), "not text in the encoding utf-8"),
+    "encoding not of text": (assess(None, "--encoding", "rot13"), "No encoding is called 'rot13'"),
     "encoding unknown": (assess(None, "--encoding", "klingon"), "No encoding is called 'klingon'"),
     "delimiter long": (assess(None, "--delimiter", ";;"), "one character"),
     "decimal unknown": (assess(None, "--decimal", "x"), "decimal"),
@@ -192,6 +200,8 @@ CASES: dict[str, tuple[Build, str]] = {
     "limit two dots": (protect("--limit", "uniques < 0.0.2"), "Cannot read the limit"),
     "limit unknown": (protect("--limit", "uniks < 0.2"), "No measure 'uniks'"),
     # hierarchies
+    "hierarchy number huge": (protect("--hierarchy", "age=intervals:" + "9" * 5000), "widths must be"),
+    "hierarchy is a workbook": (hierarchy_is_a_workbook, "hierarchy|text"),
     "level unknown": (protect("--hierarchy", "age=intervals:5", "--mask", "recode:age,7"), "No level '7'"),
     "no hierarchy": (protect("--mask", "recode:age,5"), "'age' has no hierarchy"),
     "hierarchy lacks a value": (hierarchy_lacks, "1 value of column 'region' is not in its hierarchy"),
@@ -221,6 +231,21 @@ CASES: dict[str, tuple[Build, str]] = {
     "policy mask": (balance(POLICY + '[[candidates]]\nmasks = [{use = "recod"}]\n'), "No mask 'recod'"),
     "policy level": (
         balance(POLICY + '[[candidates]]\nmasks = [{use = "recode", column = "age", level = "7"}]\n'), "No level '7'",
+    ),
+    "policy level list": (
+        balance(POLICY + '[[candidates]]\nmasks = [{use = "recode", column = "age", level = [["5"]]}]\n'),
+        "level must be",
+    ),
+    "policy column list": (
+        balance(POLICY + '[[candidates]]\nmasks = [{use = "recode", column = [["age"]], level = "5"}]\n'), "column",
+    ),
+    "policy kind table": (balance(POLICY.replace('"intervals"', '{a = "intervals"}')), "has unfit fields"),
+    "policy widths huge": (balance(POLICY.replace("[5]", f"[{10**400}]")), "widths"),
+    "policy top list": (balance(POLICY.replace("[5]", "[5]\ntop = [1]")), "top|unfit"),
+    "policy path stars": (balance(POLICY.replace("good.csv", "a**b.csv")), "a\\*\\*b.csv"),
+    "policy path disk": (balance(POLICY.replace("good.csv", "none/**")), "No file fits"),
+    "policy encoding null": (
+        balance(POLICY.replace('"good.csv"', '"good.csv"\nencoding = "a\\u0000b"')), "No encoding",
     ),
     "policy data missing": (balance(POLICY, good=False), "No file at"),
     "policy column": (balance(POLICY.replace('"sex"', '"sexx"')), "No column 'sexx'.* Did you mean 'sex'"),

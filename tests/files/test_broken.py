@@ -1,6 +1,7 @@
 """Files that are not what they should be: one clear sentence, no data value, nothing written."""
 
 import bz2
+import contextlib
 import gzip
 import lzma
 import os
@@ -204,3 +205,51 @@ def test_the_texts_of_an_r_file_are_counted(tmp_path: Path, monkeypatch: pytest.
     rdata.write_rds(tmp_path / "a.rds", texts)
     monkeypatch.setattr(memory, "available", lambda: 100_000)
     refused(tmp_path / "a.rds", r"needs about 1[45]\.\d MB of memory and 0\.1 MB are free")
+
+
+def test_an_archive_of_a_method_that_nobody_has(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.csv", f"x\n{CANARY}\n")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[data.find(b"PK\x01\x02") + 10] = 99
+    (tmp_path / "a.zip").write_bytes(bytes(data))
+    refused(tmp_path / "a.zip", "not a whole CSV file .NotImplementedError.")
+
+
+@pytest.mark.parametrize(("format", "display"), [("sav", "DATE11"), ("dta", "%td"), ("xpt", "DATE9.")])
+def test_dates_in_no_calendar(tmp_path: Path, format: str, display: str) -> None:
+    """Numbers shown as dates may be anything; beyond the year 9999 Python has none."""
+    pyreadstat = pytest.importorskip("pyreadstat", reason=f".{format} was not tried: pyreadstat is missing.")
+    write = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}[format]
+    write(pl.DataFrame({"born": [1.0, 7.3e14]}), tmp_path / f"a.{format}", variable_format={"born": display})
+    refused(tmp_path / f"a.{format}", "'born' is shown as a date and has 1 values? outside the years 1 to 9999")
+
+
+@pytest.mark.parametrize("at", [3000, 4000, -2000])
+def test_panics_of_the_engine_stay_off_the_terminal(tmp_path: Path, at: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Damage inside an Arrow file is met when it is read, by code that writes to the terminal itself."""
+    frame = pl.DataFrame({"x": [[CANARY] * (i % 7) for i in range(900)], "y": ["a" * (i % 50) for i in range(900)]})
+    frame.write_ipc(tmp_path / "a.arrow")
+    data = bytearray((tmp_path / "a.arrow").read_bytes())
+    data[at : at + 64] = b"\xff" * 64
+    (tmp_path / "a.arrow").write_bytes(bytes(data))
+    with contextlib.suppress(eq.DataError):
+        eq.read(tmp_path / "a.arrow").collect()
+    assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_whole_disk_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files.many_files, "MAX_PATHS", 3)
+    for i in range(5):
+        (tmp_path / f"{i}.txt").touch()
+    refused(tmp_path, "more than 3 files and folders: name the folder of the data")
+
+
+def test_a_workbook_that_unfolds_beyond_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says of its sizes is not believed: shared strings unfold as well, and the directory may lie."""
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/workbook.xml", "<x/>")
+        book.writestr("xl/sharedStrings.xml", b"0" * 8_000_000)
+    monkeypatch.setattr(memory, "available", lambda: 5_000_000)
+    refused(path, r"more than [\d.]+ MB unpacked\) needs more than [\d.]+ MB of memory and 5\.0 MB are free")

@@ -1,5 +1,6 @@
 """CSV: what is detected, what can be told, and what is refused."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
+from equipoise import files
 
 
 def put(folder: Path, data: str | bytes, name: str = "file.csv") -> Path:
@@ -173,3 +175,28 @@ def test_quotes_in_column_names_come_through(tmp_path: Path, name: str) -> None:
     assert found.to_dict(as_series=False) == frame.to_dict(as_series=False)
     found.write_csv(tmp_path / "b.csv")
     assert eq.read(tmp_path / "b.csv").collect().columns == frame.columns
+
+
+def test_text_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    """Marked with an apostrophe in the file, and the same again when it is read; numbers and telephones stay."""
+    run = ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\tx", "'=x", "''-y"]
+    stay = ["-5", "-1.5e3", "+47 22 86 45 00", "-", "+", "=", "@", "a=b", "'quoted'", "", None, "-1,5"]
+    table = pl.DataFrame({"text": [*run, *stay], "n": list(range(len(run) + len(stay)))})
+    files.save(files.without_formulas(table.lazy()), tmp_path / "a.csv", "csv")
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        raw = [row["text"] for row in csv.DictReader(file)]
+    assert raw[: len(run)] == [f"'{text}" for text in run]
+    assert raw[len(run) :] == [text or "" for text in stay]
+    assert [text or None for text in eq.read(tmp_path / "a.csv").collect()["text"]] == [t or None for t in run + stay]
+
+
+def test_a_release_marks_formulas_unless_told(tmp_path: Path) -> None:
+    table = pl.DataFrame({"sex": ["f", "m"] * 9, "note": ["=1+1", "b"] * 9})
+    table.write_csv(tmp_path / "a.csv")
+    records, mask = eq.read(tmp_path / "a.csv", eq.Roles("sex")), eq.masks.SuppressRecords(eq.rules.MinCount(2))
+    for formulas, cell in (("escape", "'=1+1"), ("keep", "=1+1")):
+        made = eq.protect(records, [mask], tmp_path / formulas, csv_formulas=formulas)
+        assert cell in pl.read_csv(made.public / "data.csv")["note"].to_list()
+        assert "apostrophe" in (made.public / "codebook.md").read_text(encoding="utf-8")
+        assert eq.verify(made.folder).outcome == "verified"
+        assert "a.csv" not in (made.public / "codebook.md").read_text(encoding="utf-8").replace("data.csv", "")

@@ -190,7 +190,7 @@ def test_a_release_without_limits_can_be_made_again(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_release_cannot_be_attacked(tmp_path: Path) -> None:
     with pytest.raises(eq.DataError, match="is not a release"):
-        eq.attack(str(tmp_path), str(tmp_path))  # type: ignore[arg-type]
+        eq.attack(str(tmp_path), eq.read(pl.DataFrame({"age": [1]}), eq.Roles("age")))
 
 
 def test_masks_that_follow_every_coarsening(here: Path) -> None:

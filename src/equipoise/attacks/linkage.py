@@ -14,7 +14,7 @@ from equipoise.attacks._linkage.pair_up import Bounds, CountedPairs, ListedPairs
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.errors import ParameterError, RolesError, shown
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
@@ -183,7 +183,9 @@ def _grades(near: tuple[str, ...] | None) -> dict[str, float]:
         except ValueError:
             limits[column] = -1.0
         if not mark or not column or not 0 < limits[column] < np.inf:
-            raise ParameterError(f"near takes a column and a number above 0, like age:4 or name:0.8, got {text!r}.")
+            raise ParameterError(
+                f"near takes a column and a number above 0, like age:4 or name:0.8, got {shown(text)}."
+            )
     return limits
 
 

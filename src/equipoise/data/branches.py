@@ -25,7 +25,7 @@ from equipoise.data.levels import (
     leaf_text,
     number_text,
 )
-from equipoise.ground.errors import ParameterError, hint
+from equipoise.ground.errors import ParameterError, hint, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +289,9 @@ def _number(value: Any) -> Any:
 
 def _check_words(closed: str, labels: Any) -> None:
     if closed not in ("left", "right"):
-        raise ParameterError(f"closed must be 'left' or 'right', got {closed!r}.")
+        raise ParameterError(f"closed must be 'left' or 'right', got {shown(closed)}.")
     if isinstance(labels, str) and labels not in ("range", "lower", "upper", "middle"):
-        raise ParameterError(f"labels must be 'range', 'lower', 'upper' or 'middle', got {labels!r}.")
+        raise ParameterError(f"labels must be 'range', 'lower', 'upper' or 'middle', got {shown(labels)}.")
 
 
 def _check_ends(bottom: float | None, top: float | None) -> None:

@@ -4,6 +4,7 @@ Polars, pandas and PyArrow data run on Polars (pandas and PyArrow are converted 
 output); DuckDB and PySpark data stay on their engine and only small tables leave it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NoReturn
 
@@ -11,11 +12,13 @@ import narwhals as nw
 import polars as pl
 
 from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError
+from equipoise.ground.quiet_panics import quiet_panics
 from equipoise.ground.system import disk_error
 
 Frame = nw.LazyFrame[Any]
 Kind = Literal["polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "pyspark"]
 
+COLUMN_AT_FAULT = re.compile(r"failed in column '([^']{1,200})'")
 BATCH_RECORDS = 1 << 21
 """Records read at a time from data that is not in memory."""
 
@@ -76,12 +79,13 @@ def restore(frame: Frame, kind: Kind) -> Any:
 def collect(frame: Frame) -> pl.DataFrame:
     """Bring a frame into memory as Polars."""
     try:
-        if frame.implementation.is_polars():
-            return frame.to_native().collect()
-        return frame.collect(backend="polars").to_native()
+        with quiet_panics():
+            if frame.implementation.is_polars():
+                return frame.to_native().collect()
+            return frame.collect(backend="polars").to_native()
     except EquipoiseError:
         raise
-    except Exception as error:
+    except BaseException as error:
         fail(error, "read the data")
 
 
@@ -94,7 +98,9 @@ def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
             empty = False
         if empty:
             yield native.collect()
-    except Exception as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:
         fail(error, "read the data")
 
 
@@ -167,10 +173,20 @@ class _ArrowChange:
             yield from changed.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
 
-def fail(error: Exception, doing: str) -> NoReturn:
-    """Re-raise an engine's error without its text, which may quote data; one of the disk is told as such."""
+def fail(error: BaseException, doing: str) -> NoReturn:
+    """Re-raise an engine's error without its text, which may quote data; the column that it names is named."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | EquipoiseError):
+        raise error
     if isinstance(error, OSError) and (reason := disk_error(error)) != (None, ""):
         raise OSError(*reason) from None
+    if isinstance(error, ModuleNotFoundError):
+        raise MissingExtraError.for_package(error.name or "pyarrow", "all") from None
+    if isinstance(error, MemoryError):
+        raise DataError(f"Could not {doing}: there is not enough memory.") from None
+    if column := COLUMN_AT_FAULT.search(str(error)):
+        raise DataError(
+            f"Could not {doing} ({type(error).__name__}): column {column[1]!r} has values that do not fit its type."
+        ) from None
     if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
         raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
     raise DataError(f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types.") from None

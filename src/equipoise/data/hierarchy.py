@@ -23,7 +23,7 @@ from equipoise.data.branches import (
     plain_branch,
 )
 from equipoise.data.levels import ORIGINAL, Closed, Level, OriginalLevel, Part, Style
-from equipoise.ground.errors import DataError, ParameterError, warn_renamed
+from equipoise.ground.errors import DataError, ParameterError, shown, warn_renamed
 
 FILE_KINDS = ("csv", "hrc")
 """Kinds that are read from a file into a mapping."""
@@ -211,14 +211,16 @@ class Hierarchy:
 
     def level(self, which: int | str) -> Level:
         """A level by number or by name."""
+        if isinstance(which, bool) or not isinstance(which, int | str):
+            raise ParameterError(f"A level is named by its number or its name, got {shown(which)}.")
         names = [level.name for level in self.levels]
         if isinstance(which, str) and which in names:
             return self.levels[names.index(which)]
-        number = int(which) if isinstance(which, int) or which.isdecimal() else -1
+        number = int(which) if isinstance(which, int) or (which.isdecimal() and len(which) < 10) else -1
         if 0 <= number < len(names):
             return self.levels[number]
         listed = ", ".join(f"{i} {name!r}" for i, name in enumerate(names))
-        raise ParameterError(f"No level {which!r}. There are: {listed}.")
+        raise ParameterError(f"No level {shown(which)}. There are: {listed}.")
 
     @cached_property
     def allowed(self) -> tuple[Level, ...]:

@@ -4,13 +4,15 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import narwhals as nw
 
 from equipoise.data.branches import BRANCHES, Branch, in_current_words, old_words
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
-from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint, require_columns
+from equipoise.ground.argument_types import fits
+from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint, require_columns, shown
+from equipoise.ground.whole_files import write_whole
 
 Missing = Literal["category", "any"]
 SINGLE_ROLES = ("weight", "household", "person", "id", "sample")
@@ -55,7 +57,7 @@ class Roles:
             if not isinstance(getattr(self, name), str | None):
                 raise RolesError(f"The role {name!r} takes the name of one column.")
         if self.missing not in ("category", "any"):
-            raise RolesError(f"missing must be 'category' or 'any', got {self.missing!r}.")
+            raise RolesError(f"missing must be 'category' or 'any', got {shown(self.missing)}.")
         if not all(isinstance(h, Hierarchy) for h in dict(self.hierarchies).values()):
             raise RolesError("hierarchies maps each column name to a Hierarchy.")
         object.__setattr__(self, "hierarchies", dict(self.hierarchies))
@@ -133,13 +135,13 @@ class Roles:
         hierarchies = {column: _hierarchy(tree, column, Path(folder)) for column, tree in trees.items()}
         return cls(**{k: v for k, v in plain.items() if k != "hierarchies"}, hierarchies=hierarchies)
 
-    def to_toml(self, path: str | Path | None = None) -> str:
-        """The roles as TOML; written to `path` when given."""
+    def to_toml(self, path: str | Path | None = None, *, overwrite: bool = False) -> str:
+        """The roles as TOML; written to `path` when given, where no file is unless `overwrite`."""
         import tomli_w
 
         text = tomli_w.dumps(self.to_plain())
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_new(path, text, overwrite)
         return text
 
     @classmethod
@@ -147,6 +149,13 @@ class Roles:
         """From a TOML file, at the top level or under [roles]."""
         plain = read_toml(path)
         return cls.from_plain(plain.get("roles", plain), Path(path).parent)
+
+
+def write_new(path: str | Path, text: str, overwrite: bool) -> None:
+    """Write a text file where there is none; a file that is there is replaced only with `overwrite`."""
+    if Path(path).exists() and not overwrite:
+        raise ParameterError(f"{str(path)!r} exists already: name another file, or ask to overwrite it.")
+    write_whole(Path(path), text, private=False, goal=True)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -186,7 +195,11 @@ def _branches(table: dict[str, Any], column: str, folder: Path) -> tuple[Branch,
             tree: Hierarchy = getattr(Hierarchy, kind)(folder / fields.pop("path"), **fields)
             return tree.branches
         if kind in BRANCHES:
-            return (BRANCHES[kind](**fields),)
+            branch = BRANCHES[kind](**fields)
+            single = {name: kind for name, kind in get_type_hints(type(branch)).items() if "tuple" not in str(kind)}
+            if not all(fits(getattr(branch, name, None), kind) for name, kind in single.items() if name != "_"):
+                raise TypeError
+            return (branch,)
     except (TypeError, KeyError, AttributeError):
         raise ParameterError(
             f"The hierarchy of {column!r} ({kind}) has unfit fields: {', '.join(fields) or 'none'}."

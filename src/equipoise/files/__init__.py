@@ -19,10 +19,12 @@ from equipoise.files.column_types import words
 from equipoise.files.database import query as query
 from equipoise.files.database import quoted as quoted
 from equipoise.files.database import store as store
+from equipoise.files.delimited import without_formulas as without_formulas
 from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
 from equipoise.files.statistical import CODE_COLUMN_PREFIX
-from equipoise.ground.errors import DataError, RolesError, hint
+from equipoise.ground.errors import DataError, EquipoiseError, MissingExtraError, RolesError, hint
+from equipoise.ground.quiet_panics import quiet_panics
 from equipoise.ground.whole_files import staged_with_companions
 
 MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, database_file, rdata)
@@ -169,9 +171,24 @@ def with_codes(records: Records, format: str) -> Frame:
 def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     """The content of a file, a pattern or a folder, and its format."""
     try:
-        return _opened(path, options)
+        with quiet_panics():
+            return _opened(path, options)
+    except EquipoiseError:
+        raise
+    except MemoryError:
+        raise DataError(f"There is not enough memory to read {str(path)!r}.") from None
     except OSError as error:
         raise DataError(f"Cannot open {str(path)!r}: {(error.strerror or 'it is out of reach').lower()}.") from None
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+            raise
+        if isinstance(error, ModuleNotFoundError):
+            raise MissingExtraError.for_package(error.name or "pyarrow", "all") from None
+        title = KNOWN[format_of(path)].title if not path.is_dir() else "Parquet"
+        raise DataError(
+            f"{str(path)!r} is not a whole {title} file ({type(error).__name__}): it is damaged, cut off or something "
+            "else."
+        ) from None
 
 
 def _opened(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:

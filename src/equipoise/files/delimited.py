@@ -19,6 +19,9 @@ from equipoise.ground.errors import DataError, ParameterError
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
+FORMULA = r"^'*[=+\-@\t\r]"
+HARMLESS = r"^[+\-]?[\d\s().,/\-]*([eE][+\-]?\d+)?%?$|^[=@]$"
+"""Text that begins like a formula and is a number, a lone sign or a telephone number."""
 SAMPLE_BYTES = 1 << 18
 MAX_FIRST_LINE_BYTES = 1 << 26
 """The longest first line there may be, in bytes."""
@@ -78,7 +81,7 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
     columns = zip(*rows[1:], strict=True) if len(rows) > 1 else ((),) * len(header)
     overrides = {_raw(name): pl.String for name, column in zip(header, columns, strict=True) if _is_code(column)}
     frame = _parse(content, charset, mark, comma, overrides)
-    return frame.rename({_raw(name): name for name in header if '"' in name})
+    return _with_formulas(frame.rename({_raw(name): name for name in header if '"' in name}))
 
 
 def _raw(name: str) -> str:
@@ -99,6 +102,28 @@ def load_many(paths: list[Path], **options: str | None) -> Table:
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a file, piece by piece."""
     frame.sink_csv(path, maintain_order=True)
+
+
+def without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Text that a spreadsheet would run as a formula, with an apostrophe before it, which `load` takes away again.
+
+    Numbers, lone signs and telephone numbers stay as they are. One more is put before text that has apostrophes and
+    then such a sign, so that every text comes back as it was. Cost: one pass over the columns of text.
+    """
+    texts = [name for name, dtype in frame.collect_schema().items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
+    columns = [pl.col(name).cast(pl.String) for name in texts]
+    risky = [column.str.contains(FORMULA) & ~column.str.contains(HARMLESS) for column in columns]
+    marked = [pl.when(run).then("'" + column).otherwise(column) for run, column in zip(risky, columns, strict=True)]
+    return frame.with_columns(expression.alias(name) for name, expression in zip(texts, marked, strict=True))
+
+
+def _with_formulas(frame: Table) -> Table:
+    """Text as it was before `without_formulas`."""
+    texts = [name for name, dtype in frame.lazy().collect_schema().items() if dtype == pl.String]
+    marks = pl.col(texts).str.starts_with("'") & pl.col(texts).str.contains(FORMULA)
+    return (
+        frame.with_columns(pl.when(marks).then(pl.col(texts).str.slice(1)).otherwise(pl.col(texts))) if texts else frame
+    )
 
 
 def _head(content: Content) -> bytes:
@@ -139,6 +164,8 @@ def _encoding(head: bytes, path: Path) -> str:
 
 def _decode(data: bytes, encoding: str, path: Path, partial: bool = False) -> str:
     try:
+        if "\x00" in encoding or not codecs.lookup(encoding)._is_text_encoding:
+            raise LookupError
         if partial:
             return codecs.getincrementaldecoder(encoding)().decode(data)
         return data.decode(encoding)

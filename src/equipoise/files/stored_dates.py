@@ -6,7 +6,10 @@ from datetime import date
 
 import polars as pl
 
+from equipoise.ground.errors import DataError
+
 UNIX_EPOCH = date(1970, 1, 1)
+FIRST_DAY, LAST_DAY = ((day - UNIX_EPOCH).days for day in (date.min, date.max))
 FORMAT_NAME = re.compile(r"[%A-Za-z]+(?:\d+[A-Za-z]+)*")
 
 
@@ -40,6 +43,8 @@ class DateUnits:
     def read(self, values: pl.Series, kind: str) -> pl.Series:
         """Dates, date-times or times of day from stored numbers; times of a day only where all are shorter than one."""
         shift = (UNIX_EPOCH - self.epoch).days
+        if kind in ("day", "moment"):
+            _refuse_out_of_range(values / (self.per_day if kind == "day" else self.per_second * 86_400) - shift)
         if kind == "day":
             return ((values / self.per_day).floor() - shift).cast(pl.Int32).cast(pl.Date)
         if kind == "moment":
@@ -67,6 +72,16 @@ class DateUnits:
         if kind is None:
             return None if self.kind(previous) in ("day", "moment") else previous
         return previous if self.kind(previous) == kind[0] else usual[kind[1]]
+
+
+def _refuse_out_of_range(days: pl.Series) -> None:
+    """Refuse days since 1970 that are in no calendar: before the year 1, after 9999, or no number."""
+    outside = int((~days.is_between(FIRST_DAY, LAST_DAY)).sum())
+    if outside:
+        raise DataError(
+            f"Column {days.name!r} is shown as a date and has {outside:,} values outside the years 1 to 9999: correct "
+            "them, or give the column another format."
+        )
 
 
 def _ticks(values: pl.Series, per_second: int) -> pl.Series:

@@ -1,5 +1,6 @@
 """Errors and warnings of this package. Messages name columns, counts and parameters, never data values."""
 
+import re
 import warnings
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
@@ -18,6 +19,42 @@ EXTRAS = {
     "xlsxwriter": ("xlsxwriter", "files"),
 }
 """Optional modules: the package that brings each, and the extra that installs it."""
+MAX_NAME = 80
+"""Characters of a name or path that a message shows."""
+QUOTED = re.compile(r"(?<!\w)'([^'\n]*)'(?!\w)|\"([^\"\n]*)\"")
+MAX_SHOWN_BITS = 256
+
+
+def shortened(message: str) -> str:
+    """A message whose long names are cut: the beginning of a name, the end of a path.
+
+    >>> shortened(f"No column {'x' * 500!r}.") == f"No column '{'x' * 77}...'."
+    True
+    """
+    cut = lambda match: f"{match[0][0]}{_cut(match[1] or match[2] or '')}{match[0][0]}"
+    return QUOTED.sub(cut, message) if len(message) > MAX_NAME else message
+
+
+def _cut(name: str) -> str:
+    if len(name) <= MAX_NAME:
+        return name
+    rest = MAX_NAME - 3
+    return f"...{name[-rest:]}" if re.match(r"[/~.]|[A-Z]:", name) else f"{name[:rest]}..."
+
+
+def shown(value: Any) -> str:
+    """A parameter as a message shows it: only the type of what may hold data, and little of what is long.
+
+    >>> shown("mean"), shown(10**400), shown({"age": 31})
+    ("'mean'", 'a number of 401 digits', 'dict')
+    """
+    if isinstance(value, int) and value.bit_length() > MAX_SHOWN_BITS:
+        return f"a number of {int(value.bit_length() * 0.30103) + 1} digits"
+    if isinstance(value, tuple | list) and len(value) < 10 and all(isinstance(v, str | int | float) for v in value):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, str):
+        return repr(_cut(value))
+    return repr(value) if isinstance(value, int | float | None) else type(value).__name__
 
 
 class EquipoiseError(Exception):
@@ -28,6 +65,9 @@ class EquipoiseError(Exception):
 
     exit_code = 2
     problems: tuple[Any, ...] = ()
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(shortened(one) if isinstance(one, str) else one for one in args))
 
 
 class RolesError(EquipoiseError, ValueError):
@@ -115,6 +155,6 @@ def hint(name: str, available: Collection[str]) -> str:
     near = get_close_matches(name, available, n=1)
     if near:
         return f" Did you mean {near[0]!r}?"
-    names = sorted(available)
+    names = sorted(map(_cut, available))
     listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return f" There are: {listed}." if names else " There are none."

@@ -14,7 +14,8 @@ EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2\b", re.MULTILINE)
 class LazyPackage(ModuleType):
     """A package that finds the names it exports in the modules that `exports` says.
 
-    A module that has the name of a function in it (`tables.audit`) never hides the function.
+    A module that has the name of a function in it (`tables.audit`) never hides the function. Functions and classes
+    check their arguments.
     """
 
     exports: dict[str, str]
@@ -27,13 +28,19 @@ class LazyPackage(ModuleType):
         room = self.__dict__["exports"].get(name)
         if room is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        value = import_module(f"{room}.{name}") if room == self.__name__ else getattr(import_module(room), name)
+        if room == self.__name__:
+            value = import_module(f"{room}.{name}")
+        else:
+            value = import_module(f"{__package__}.argument_types").checked(getattr(import_module(room), name))
         setattr(self, name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         hidden = isinstance(value, ModuleType) and self.exports.get(name, self.__name__) != self.__name__
-        super().__setattr__(name, getattr(value, name) if hidden else value)
+        if hidden:
+            self.__dict__.pop(name, None)
+        else:
+            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.exports})

@@ -32,7 +32,7 @@ MAX_CATEGORIES = 50_000
 class Assessment:
     """Scores of a file, and which keys and categories are behind its uniques.
 
-    `worst` has the records most at risk, by id or row alone; `helps` has what coarsening one key would remove.
+    `worst` has the records most at risk, by row and id alone; `helps` has what coarsening one key would remove.
     `keys` has a row per key: its `categories`, and the uniques that would remain `without` it. `categories` has a row
     per key and category: `records`, `uniques`, and `share`, the uniques among its records. The categories are data:
     for internal reports only. `revealing` has the other columns by which people are singled out, alone and in pairs.

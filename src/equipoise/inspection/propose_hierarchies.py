@@ -14,6 +14,8 @@ from equipoise.inspection.column_facts import Facts
 TARGET_BANDS = 20
 """Intervals that the finest level aims at."""
 RARE_SHARE = 0.01
+MAX_BANDED = 1e300
+"""Numbers beyond are not cut into bands: their differences overflow."""
 """Share of the records below which a category is rare."""
 MAX_LISTED_CATEGORIES = 100
 """Categories that are named at most when rare ones are merged."""
@@ -110,7 +112,7 @@ def intervals(facts: Facts) -> Hierarchy | None:
     if not len(numbers):
         return None
     low, middle, high = np.quantile(numbers, (0.01, 0.5, 0.99))
-    if high <= low:
+    if high <= low or np.abs(numbers).max() > MAX_BANDED:
         return None
     if high - middle > 8 * max(middle - low, 1e-12) or (low >= 0 and high > 20 * max(middle, 1e-12)):
         return breaks(numbers)

@@ -14,11 +14,10 @@ from equipoise.data.branches import plain_branch
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Labels
 from equipoise.data.records import Records
-from equipoise.data.roles import RESERVED_COLUMNS, Roles
+from equipoise.data.roles import RESERVED_COLUMNS, Roles, write_new
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import packaged
-from equipoise.ground.whole_files import write_whole
 from equipoise.inspection.column_facts import Facts, facts_of, look
 from equipoise.inspection.column_names import Meaning, meaning_of
 from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
@@ -93,11 +92,11 @@ class Suggestion:
         rows = [(p.column, p.role, p.reason, p.confidence, levels(p)) for p in self.proposals]
         return pl.DataFrame(rows, schema=["column", "role", "reason", "confidence", "levels"], orient="row")
 
-    def toml(self, path: str | Path | None = None) -> str:
-        """A roles file with the reasons as comments; written to `path` when given."""
+    def toml(self, path: str | Path | None = None, *, overwrite: bool = False) -> str:
+        """A roles file with the reasons as comments; written to `path` when given, where no file is or `overwrite`."""
         text = "\n".join([*self._head(), *self.lines(), ""])
         if path is not None:
-            write_whole(Path(path), text, private=False, goal=True)
+            write_new(path, text, overwrite)
         return text
 
     def lines(self, under: str = "", without: Iterable[str] = ()) -> list[str]:

@@ -25,8 +25,8 @@ NO_RECORDS = pl.DataFrame(schema={"record": pl.Int64, "risk": pl.Float64, "alike
 
 
 def worst(records: Records, cells: Cells) -> pl.DataFrame:
-    """The records most at risk: their id (or `record`, the row), their `risk` as in `risk.Individual`, and how many
-    are `alike`. Never a value of a key. Cost: O(cells), and one pass that picks their rows.
+    """The records most at risk: their row (`record`), their id if there is one, their `risk` as in `risk.Individual`,
+    and how many are `alike`. Never a value of a key. Cost: O(cells), and one pass that picks their rows.
     """
     if records.kind == "pyspark":
         return NO_RECORDS
@@ -38,9 +38,10 @@ def worst(records: Records, cells: Cells) -> pl.DataFrame:
     table = records.collect(*dict.fromkeys((*cells.by, *((name,) if name else ()))))
     place = cell_of(table, cells)
     rows = np.flatnonzero(np.isin(place, order))
-    ids = table[name][rows] if name else pl.Series(rows.astype(np.uint32))
-    key = beside(name or "record", "risk", "alike")
-    risks = pl.DataFrame({key: ids, "risk": risk[place[rows]], "alike": cells.alike[0][place[rows]]})
+    key = beside(name, "record", "risk", "alike") if name else "record"
+    ids = {key: table[name][rows]} if name else {}
+    measured = {"risk": risk[place[rows]], "alike": cells.alike[0][place[rows]]}
+    risks = pl.DataFrame({"record": rows.astype(np.uint32), **ids, **measured})
     return risks.sort("risk", "alike", key, descending=[True, False, False]).head(WORST_RECORDS)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise.beta_binomial.posterior import Posterior, evaluate_loss, posterior
 from equipoise.ground.arrays import Floats
@@ -38,7 +39,7 @@ def read(loss: Any) -> Loss:
     >>> read("uniques:10"), read("gamma_uniques(S=10, a=2)"), read("cell")
     (Uniques(S=10), GammaUniques(S=10, a=2), Silence(of='cell'))
     """
-    loss = "cell" if loss == 1 or loss in PER_CELL_NAMES else loss
+    loss = "cell" if isinstance(loss, str | int) and (loss == 1 or loss in PER_CELL_NAMES) else loss
     if isinstance(loss, str):
         return Silence(loss) if loss in UNITS else _parse(loss.strip())  # type: ignore[arg-type]
     if not callable(loss) or isinstance(loss, type):
@@ -100,11 +101,11 @@ def expected(loss: Loss, cells: Posterior) -> Floats:
 
 
 def risks(
-    y: Any,
-    n: Any,
-    N: Any,  # noqa: N803
-    alpha: Any,
-    beta: Any,
+    y: ArrayLike,
+    n: ArrayLike,
+    N: ArrayLike,  # noqa: N803
+    alpha: ArrayLike,
+    beta: ArrayLike,
     *,
     disclosure: Any,
     nonpublication: Any,

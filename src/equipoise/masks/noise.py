@@ -24,7 +24,7 @@ from equipoise.data.records import Law, Records, collect_one
 from equipoise.data.repeated_values import draw_keys, once_words, repeating
 from equipoise.data.row_draws import rowwise, whole
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.errors import DataError, ParameterError, shown
 from equipoise.ground.randomness import Draws
 from equipoise.masks._tail_code import integer_ends
 from equipoise.methods.parameters import check_fields, share
@@ -92,7 +92,7 @@ class Noise:
         check_fields(self)
         share(self.scale, "scale, a share of the standard deviation,", most=LARGEST)
         if self.preserve not in (None, "moments"):
-            raise ParameterError(f"preserve must be 'moments' or left out, got {self.preserve!r}.")
+            raise ParameterError(f"preserve must be 'moments' or left out, got {shown(self.preserve)}.")
         if self.preserve and (self.bounds is not None or self.keep_zero):
             raise ParameterError("preserve cannot be had with bounds or keep_zero: restoring would undo them.")
         object.__setattr__(self, "bounds", _bounds(self.bounds))

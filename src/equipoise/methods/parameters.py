@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any, Literal, get_args, get_origin
 
 from equipoise.data.roles import names
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import ParameterError, shown
 from equipoise.methods.method import Rule
 
 
@@ -47,13 +47,13 @@ def one_of(value: Any, name: str, words: tuple[Any, ...]) -> None:
     """Refuse a value that is none of the words."""
     if value not in words:
         *others, last = map(repr, words)
-        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}.")
 
 
 def whole_number(value: Any, name: str, least: int = 1) -> None:
     """Refuse a value that is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+        raise ParameterError(f"{name} must be a whole number, at least {least}, got {shown(value)}.")
 
 
 def above(value: Any, name: str, least: float = 0, strict: bool = True) -> None:
@@ -61,7 +61,7 @@ def above(value: Any, name: str, least: float = 0, strict: bool = True) -> None:
     fits = isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) < inf
     if not fits or (strict and value == least):
         bound = f"{'above' if strict else 'of at least'} {least:g}"
-        raise ParameterError(f"{name} must be a finite number {bound}, got {value!r}.")
+        raise ParameterError(f"{name} must be a finite number {bound}, got {shown(value)}.")
 
 
 def share(value: Any, name: str, most: float = 1.0, *, zero: bool = False, open_: bool = False) -> None:

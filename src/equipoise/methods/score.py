@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.ground.errors import EquipoiseError, ParameterError, shown
 from equipoise.ground.html import card, grid, paragraph
 
 Better = Literal["lower", "higher"]
@@ -47,7 +47,7 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.better not in ("lower", "higher"):
-            raise ParameterError(f"better must be 'lower' or 'higher', got {self.better!r}.")
+            raise ParameterError(f"better must be 'lower' or 'higher', got {shown(self.better)}.")
         if self.side is None:
             object.__setattr__(self, "side", "risk" if self.better == "lower" else "utility")
 
@@ -116,6 +116,8 @@ class Scores(tuple[Score, ...]):
 
     def __new__(cls, scores: Iterable[Score] = ()) -> "Scores":
         instance = super().__new__(cls, scores)
+        if not all(isinstance(score, Score) for score in instance):
+            raise ParameterError("scores must be a list of Score.")
         names = instance.keys()
         if len(set(names)) < len(names):
             raise ParameterError(f"Two scores of one trial share a name: {', '.join(names)}.")

@@ -77,7 +77,11 @@ def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> I
     """A hierarchy of intervals on a column that has no numbers."""
     kinds = [one.get("kind") for one in (tree if isinstance(tree, list) else [tree]) if isinstance(one, Mapping)]
     kind = schema.get(column)
-    if kind is not None and {"intervals", "breaks"} & set(kinds) and not (kind.is_numeric() or kind == nw.Unknown):
+    if (
+        kind is not None
+        and {"intervals", "breaks"} & {kind for kind in kinds if isinstance(kind, str)}
+        and not (kind.is_numeric() or kind == nw.Unknown)
+    ):
         yield PolicyProblem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
 
 
@@ -104,7 +108,9 @@ def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, pla
     for key, value in table.items():
         if key not in COLUMN_FIELDS or kinds.get(key) not in (*COLUMN_TYPES, *COLUMNS_TYPES):
             continue
-        columns = dict.fromkeys(c for one in _values(value, "tuple" in kinds[key]) for c in _names(one))
+        columns = dict.fromkeys(
+            c for one in _values(value, "tuple" in kinds[key]) for c in _names(one) if isinstance(c, str)
+        )
         yield from absent(columns, schema, (*place, key))
         for column in (c for c in columns if c in schema and key in CHANGED_COLUMN_FIELDS):
             if words := _unfit(name_of(method), column, schema[column]):
@@ -141,7 +147,7 @@ def _of_levels(
     table: Mapping[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place
 ) -> Iterator[PolicyProblem]:
     """Problems of levels that the hierarchy of the column does not have or does not allow."""
-    for column in (c for c in _values(table["column"], False) if c in schema):
+    for column in (c for c in _values(table["column"], False) if isinstance(c, str) and c in schema):
         tree = roles.hierarchies.get(column)
         if tree is None:
             words = f"The column {column!r} has no hierarchy under [roles.hierarchies]."

@@ -1,18 +1,19 @@
 """Policy: the limits a release must meet, and which side to favour inside them."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal
 
 from equipoise.data.roles import names
-from equipoise.ground.errors import ParameterError, RefusedError
+from equipoise.ground.errors import ParameterError, RefusedError, hint, shown
 from equipoise.methods.method import Measure, label
 from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, Side
 from equipoise.policies.limits import Limit, as_scored, limits_of, written_out
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder
-from equipoise.recipe.catalogue import parse
+from equipoise.recipe.catalogue import OLD_NAMES, methods, parse
 from equipoise.risk import RevealingColumns
 from equipoise.trials.trial import Trial
 
@@ -41,6 +42,7 @@ class Policy:
     the choice goes by their sum over utility scores, each brought to 0 (worst tried) to 1 (best tried). `reasons` has
     why each limit is there, `extends` the preset they come from. `assume_unknown` names the columns that single people
     out and are released all the same, `keep_order` leaves the records in their order: the reports say so at the top.
+    Text in CSV files that a spreadsheet would run as a formula gets an apostrophe, unless `csv_formulas` is "keep".
 
     >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
     >>> policy.limits["uniques"]
@@ -56,13 +58,16 @@ class Policy:
     extends: str | None = None
     assume_unknown: tuple[str, ...] = ()
     keep_order: bool = False
+    csv_formulas: Literal["escape", "keep"] = "escape"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", names(self.allow, "allow"))
         object.__setattr__(self, "assume_unknown", names(self.assume_unknown, "assume_unknown"))
         object.__setattr__(self, "scenarios", tuple(self.scenarios))
+        if self.csv_formulas not in ("escape", "keep"):
+            raise ParameterError(f"csv_formulas must be 'escape' or 'keep', got {shown(self.csv_formulas)}.")
         if self.prefer not in ("utility", "risk"):
-            raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
+            raise ParameterError(f"prefer must be 'utility' or 'risk', got {shown(self.prefer)}.")
         limits, reasons = written_out(dict(self.limits), self.scenarios)
         reasons = {**reasons, **self.reasons}
         object.__setattr__(self, "limits", {self.score_name(n): limit for n, limit in limits.items()})
@@ -71,6 +76,7 @@ class Policy:
         if any(not weight >= 0 for weight in self.weights.values()):
             raise ParameterError("weights must be 0 or more.")
         _ = self.parsed
+        _refuse_misspelt((*self.limits, *self.weights))
 
     def score_name(self, name: str) -> str:
         """The name of a score; a limit on revealing columns leaves out those that nobody is taken to know."""
@@ -168,6 +174,15 @@ def refused(trial: Trial, verdict: Verdict) -> RefusedError:
     error = RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
     error.about = trial
     return error
+
+
+def _refuse_misspelt(scores: Iterable[str]) -> None:
+    """Refuse the name of a score that is no measure but nearly one; other names may be of measures given beside."""
+    measures = methods("measure")
+    for score in scores:
+        word = re.split(r"\W", score.strip(), maxsplit=1)[0]
+        if word not in measures and word not in OLD_NAMES and "mean" in (advice := hint(word, measures)):
+            raise ParameterError(f"No measure {word!r}.{advice}")
 
 
 def scored(trial: Trial, limit: Limit) -> Score:

@@ -212,6 +212,7 @@ class Job(Section):
         return Policy(
             self.limits, self.choose.prefer, self.allow, self.scenarios, self.choose.weights, extends=self.extends,
             assume_unknown=self.assume_unknown, keep_order=self.output.keep_order,
+            csv_formulas=self.output.csv_formulas,
         )  # fmt: skip
 
     def scales(self) -> tuple[Measure, ...]:
@@ -304,7 +305,7 @@ class Job(Section):
             register=None,
             asset=None,
             table=self.table.with_plain_trees(self.table.prepared(records), self.folder) if self.table else None,
-            output=Output(format=self.output.format, keep_order=self.output.keep_order),
+            output=replace(Output(), **{f: getattr(self.output, f) for f in ("format", "keep_order", "csv_formulas")}),
             search=replace(self.search, journal=None),
             extends=self.extends if self.extends in presets() else None,
         )
@@ -321,7 +322,7 @@ def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None 
         choose=Choose(policy.prefer, dict(policy.weights)),
         allow=policy.allow,
         assume_unknown=policy.assume_unknown,
-        output=Output(format=format, keep_order=policy.keep_order),
+        output=Output(format=format, keep_order=policy.keep_order, csv_formulas=policy.csv_formulas),
         scenarios=policy.scenarios,
     )
     waive = {WAIVABLE_ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import ParameterError, shortened, shown
 from equipoise.policies.toml_lines import Lines, Place, line_at, place_text
 
 
@@ -36,12 +36,16 @@ class Choose(Section):
 
 @dataclass(frozen=True)
 class Output(Section):
-    """[output]: the release folder, the format of the data, the key file that signs the evidence, and the row order."""
+    """[output]: the release folder, the format of the data, the key file that signs the evidence, and the row order.
+
+    `csv_formulas` says whether text in CSV files that begins like a formula is marked with an apostrophe, or kept.
+    """
 
     folder: str | None = None
     format: str | None = None
     sign: str | None = None
     keep_order: bool = False
+    csv_formulas: Literal["escape", "keep"] = "escape"
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ class SearchSection(Section):
         numbers = {name: getattr(self, name) for name in ("budget", "seconds", "processes")}
         wrong = {name: value for name, value in numbers.items() if value is not None and not value > 0}
         if wrong:
-            raise ParameterError(" and ".join(f"{name} must be above 0, got {wrong[name]!r}" for name in wrong) + ".")
+            raise ParameterError(
+                " and ".join(f"{name} must be above 0, got {shown(wrong[name])}" for name in wrong) + "."
+            )
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class PolicyProblem:
 
     def __str__(self) -> str:
         where = f"line {self.line}, " if self.line else ""
-        return f"{where}{place_text(self.place)}: {self.words}"
+        return shortened(f"{where}{place_text(self.place)}: {self.words}")
 
     def to_plain(self) -> dict[str, Any]:
         return {"line": self.line, "place": place_text(self.place), "problem": self.words}

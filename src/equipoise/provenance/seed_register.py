@@ -30,6 +30,7 @@ from equipoise.ground.whole_files import held, write_whole
 from equipoise.provenance.fingerprint import hash_of, keyed_hash
 from equipoise.provenance.people_tokens import PeopleTokens, linked, true_values
 from equipoise.provenance.recipe_file import as_made
+from equipoise.provenance.register_entries import no_number, refuse_edited
 from equipoise.recipe.catalogue import to_plain
 from equipoise.recipe.recipe import Recipe
 
@@ -306,12 +307,13 @@ class Register:
         if not path.exists():
             return {"format": FORMAT, "key": self.first_key, "assets": {}, "releases": []}
         try:
-            book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), parse_constant=no_number)
         except (OSError, ValueError):
             book = {}
         formats = (FORMAT, OLD_FORMAT)
         if not isinstance(book, dict) or book.get("format") not in formats or not {"key", "assets"} <= set(book):
             raise ParameterError(f"{str(path)!r} is not a register of releases.")
+        refuse_edited(book, str(path))
         return {"releases": [], **book}
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from equipoise.data.records import Records
 from equipoise.files import FORMATS
@@ -266,6 +266,10 @@ class ProtectOptions:
     )
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     keep_order: bool = option(False, "Leave the records in their order: the reports say so.", cli="switch")
+    csv_formulas: Literal["escape", "keep"] = option(
+        "escape", "Text in CSV that begins like a formula: escape it with an apostrophe, or keep it as it is.",
+        cli="text", metavar="escape|keep",
+    )  # fmt: skip
     register: str | Path | None = option(
         None, "The private file of earlier releases: this one is audited together with those of the same people, "
         "draws as they did, and is kept there.", cli="path", metavar="FILE",
@@ -290,6 +294,7 @@ def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: P
     """
     policy = options.policy or Policy()
     policy = replace(policy, keep_order=True) if options.keep_order else policy
+    policy = replace(policy, csv_formulas=options.csv_formulas) if options.csv_formulas != "escape" else policy
     with held(Path(out)):
         return release(
             records, Recipe(tuple(masks), options.seed), policy, out, format=options.format,

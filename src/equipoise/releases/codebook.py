@@ -1,7 +1,7 @@
 """Codebook: what a user of the released data must know of every variable, for people and for machines."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -52,6 +52,12 @@ class CodebookVariable:
         return not self.changes
 
 
+FORMULAS = (
+    "Text that begins with =, +, -, @, a tab or a carriage return may have an apostrophe before it, so that no "
+    "spreadsheet runs it as a formula. It is not part of the value."
+)
+
+
 @dataclass(frozen=True)
 class Codebook:
     """The variables in the order of the file, what was done to the records as a whole, and what is not in it."""
@@ -83,29 +89,32 @@ def codebook(released: Records, original: Records, *, title: str, file: str, wit
     correlation between swapped and original values, are told to two decimals. Cost: one pass over the released data.
     """
     released, hidden = without_absent(released), tuple(withheld)
-    names = [name for name in released.schema() if name not in hidden]
-    texts, comparisons = _texts(released, names), _comparisons(released, original)
-    variables = tuple(_variable(released, name, texts.get(name), comparisons.get(name, Comparison())) for name in names)
+    types = {name: str(dtype) for name, dtype in released.schema().items() if name not in hidden}
+    texts, comparisons = _texts(released, types), _comparisons(released, original)
+    variables = tuple(
+        _variable(released, name, kind, texts.get(name), comparisons.get(name, Comparison()))
+        for name, kind in types.items()
+    )
     whole = tuple(_as_change(law, effect_of(law, "")) for law in released.history if not law.columns)
     return Codebook(title, file, released.height(), variables, whole, hidden)
 
 
-def _texts(released: Records, names: Iterable[str]) -> dict[str, pl.Series]:
+def _texts(released: Records, types: Mapping[str, str]) -> dict[str, pl.Series]:
     """The columns that hold categories; none of data that stays on Spark."""
-    schema = released.schema()
-    texts = [name for name in names if str(schema[name]).startswith(("String", "Boolean", "Categorical", "Enum"))]
+    texts = [name for name, kind in types.items() if kind.startswith(("String", "Boolean", "Categorical", "Enum"))]
     table = released.collect(*texts) if texts and released.kind != "pyspark" else pl.DataFrame()
     return {name: table[name] for name in table.columns}
 
 
-def _variable(released: Records, name: str, values: pl.Series | None, comparison: Comparison) -> CodebookVariable:
+def _variable(
+    released: Records, name: str, type_name: str, values: pl.Series | None, comparison: Comparison
+) -> CodebookVariable:
     labels = released.labels.of(name)
     laws = [law for law in released.history if name in law.columns]
     effects = [effect_of(law, name, comparison) for law in laws]
     added = [effect.added for effect in effects if effect.added is not None]
     listed, more = _categories(labels, values)
     changes = tuple(_as_change(law, effect) for law, effect in zip(laws, effects, strict=True))
-    type_name = str(released.schema()[name])
     kind = next((words for start, words in TYPE_WORDS.items() if type_name.startswith(start)), "text")
     codes = tuple(f"{low}" if low == high else f"{low} to {high}" for low, high in labels.missing)
     return CodebookVariable(name, labels.label, kind, listed, more, codes, changes, sum(added) if added else None)
@@ -158,6 +167,7 @@ def _preface(book: Codebook) -> list[str]:
     lines = [f"- {change.words}" for change in book.records_changes]
     lines += [f"  - {note}" for change in book.records_changes for note in change.adjust]
     lines += [f"- Not released: {', '.join(f'`{name}`' for name in book.withheld)}."] if book.withheld else []
+    lines += [f"- {FORMULAS}"] if book.file.endswith(".csv") else []
     lines += [
         "- In the formulas s^2, r and b are a variance, a correlation and a slope from the released data; n is its "
         "number of records, d the deviations of the column from its mean, e and t^2 the deviations and the variance of "

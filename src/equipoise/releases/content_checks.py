@@ -132,7 +132,8 @@ def _same_data(place: Path, evidence: Evidence, released: Records, again: Again)
     name, kind = str(evidence["output"]["file"]), data_format(place)
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / f"data.{kind}"
-        write_data(released, path, kind, tuple(evidence["withheld"]), order_seed(evidence, released, again))
+        order, formulas = order_seed(evidence, released, again), again.job.output.csv_formulas
+        write_data(released, path, kind, tuple(evidence["withheld"]), order, formulas)
         if hash_of(path) == hash_of(place / "public" / Path(name).name):
             return Check("again", True, "Made again from the original, the data is the same byte for byte.", proof=True)
         content = content_hash(path)

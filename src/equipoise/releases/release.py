@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise.data import engines
 from equipoise.data.records import Records
-from equipoise.files import FORMATS, becomes, save, with_codes
+from equipoise.files import FORMATS, becomes, save, with_codes, without_formulas
 from equipoise.ground import system
 from equipoise.ground.errors import EquipoiseError, ParameterError, RefusedError
 from equipoise.ground.progress import Progress
@@ -151,7 +151,7 @@ def release(
     contents = RecordsContents(records, released, facts, kind, text, draw)
     evidence = write_release(
         contents, folder, overwrite=overwrite, texts=texts, sign=sign,
-        register=lambda private: _keep(register, joint, recipe, facts.title),
+        register=lambda private: _keep(register, joint, recipe, title or _file_name(records)),
     )  # fmt: skip
     return Release(folder, without_absent(released), trial, verdict, evidence, facts.frontier, facts.original)
 
@@ -159,6 +159,11 @@ def release(
 def _together(joint: JointView, register: Register, policy: Policy) -> tuple[str, ...]:
     """Refuse what works together with earlier releases and tables; else what was audited."""
     return (*audit(joint, policy), *beside_tables(joint, register))
+
+
+def _file_name(records: Records) -> str:
+    """What a register calls a release without a title; in public files the name of the original does not stand."""
+    return Path(records.source.path).name if records.source else "Release"
 
 
 def _keep(register: Register | None, joint: JointView | None, recipe: Recipe, title: str) -> None:
@@ -189,7 +194,8 @@ class RecordsContents:
     def put_public(self, public: Path) -> None:
         withheld = self.facts.withheld
         order = None if self.facts.policy.keep_order else self.seed
-        write_data(self.released, public / self.data, self.kind, withheld, order)
+        formulas = self.facts.policy.csv_formulas
+        write_data(self.released, public / self.data, self.kind, withheld, order, formulas)
         book = codebook(self.released, self.records, title=self.facts.title, file=self.data, withheld=withheld)
         system.write(public / "codebook.md", book.to_markdown())
         system.write(public / "codebook.json", book.to_json())
@@ -251,10 +257,9 @@ def _report(
 ) -> Report:
     original, nothing = ends(records, measures)
     columns = revealing(released, records)
-    name = title or (Path(records.source.path).name if records.source else "Release")
     alike = [t for t in trials if t.scores.keys() == trial.scores.keys()]
     return Report(
-        title=name,
+        title=title or "Release",
         version=version("equipoise"),
         made=datetime.now(UTC).date(),
         policy=policy,
@@ -276,22 +281,27 @@ def _report(
     )
 
 
-def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...], seed: int | None) -> None:
+def write_data(
+    records: Records, path: Path, kind: str, withheld: tuple[str, ...], seed: int | None, formulas: str = "escape"
+) -> None:
     """The released data without the columns withheld, in its own engine where that writes the format.
 
     The order of the records is drawn from the seed: where a record stands must not show where it was. Without a seed
-    it is kept.
+    it is kept. In CSV files text that a spreadsheet would run as a formula is marked, unless `formulas` are to be kept.
     """
     records = without_absent(records)
     frame = in_release_order(replace(records, frame=with_codes(records, kind)), seed)
     frame = frame.drop(list(withheld), strict=False) if withheld else frame
+    escape = kind == "csv" and formulas == "escape"
     try:
         if frame.implementation.is_polars():
-            save(frame.to_native(), path, kind, records.labels)
+            table = frame.to_native()
+            save(without_formulas(table) if escape else table, path, kind, records.labels)
         elif kind == "parquet":
             frame.sink_parquet(str(path))
         else:
-            save(engines.collect(frame).lazy(), path, kind, records.labels)
+            table = engines.collect(frame).lazy()
+            save(without_formulas(table) if escape else table, path, kind, records.labels)
     except EquipoiseError:
         raise
     except Exception as error:

@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
+from equipoise.ground.argument_types import fits
 from equipoise.ground.errors import DataError, RolesError
 
 EVIDENCE = "evidence.json"
@@ -52,11 +53,16 @@ def _evidence(path: Path) -> dict[str, Any]:
     try:
         evidence = json.loads(path.read_text(encoding="utf-8"))
         name = evidence["output"]["file"]
-        if not isinstance(name, str) or Path(name).name != name or not isinstance(evidence["masks"], list):
+        if not isinstance(name, str) or Path(name).name != name or not all(map(_is_law, evidence["masks"])):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the evidence of a release.") from None
     return dict(evidence)
+
+
+def _is_law(law: Any) -> bool:
+    parts = {"mask": str, "words": str, "parameters": dict[str, Any], "columns": list[str]}
+    return isinstance(law, dict) and "mask" in law and all(n not in law or fits(law[n], k) for n, k in parts.items())
 
 
 def _law(law: dict[str, Any]) -> Law:

@@ -42,8 +42,28 @@ def verify(
     place = Path(folder)
     public = _public(place)
     evidence, text = _evidence(public)
+    try:
+        return _verified(place, public, evidence, text, original, key, tuple(canaries))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        if isinstance(error, EquipoiseError):
+            raise
+        raise DataError(
+            f"The release {str(place)!r} cannot be checked ({type(error).__name__}): its evidence or its private files "
+            "do not have what a release has. They were edited, or another version made them."
+        ) from None
+
+
+def _verified(
+    place: Path,
+    public: Path,
+    evidence: dict[str, Any],
+    text: bytes,
+    original: Any,
+    key: str | Path | None,
+    canaries: tuple[str, ...],
+) -> Verification:
     private = place / "private" if public != place and (place / "private").is_dir() else None
-    checks = [_files(public, evidence), *_secrets(public, private, evidence, tuple(canaries))]
+    checks = [_files(public, evidence), *_secrets(public, private, evidence, canaries)]
     checks.append(_signed(public, text, key))
     checks += [_sealed(private, text, evidence)] if private else []
     more = table_checks if "table" in evidence else records_checks

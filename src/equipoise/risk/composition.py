@@ -11,7 +11,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.errors import ParameterError, RolesError, shown
 from equipoise.ground.packed_keys import code, group
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
@@ -62,7 +62,7 @@ class Composition:
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
             if not whole and (name, value) != ("known", "all"):
                 extra = " or 'all'" if name == "known" else ""
-                raise ParameterError(f"{name} must be a whole number, at least 1{extra}, got {value!r}.")
+                raise ParameterError(f"{name} must be a whole number, at least 1{extra}, got {shown(value)}.")
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:

@@ -11,7 +11,7 @@ from equipoise.data.cells import Cells
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.ground.errors import ParameterError, RolesError, hint, shown
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
@@ -204,7 +204,7 @@ def _interaction_names(interactions: Any) -> str | tuple[str, ...]:
     for one in terms:
         if "*" not in one:
             choices = ", ".join(INTERACTION_MODELS)
-            raise ParameterError(f"interactions are {choices} or names like 'age*sex', got {one!r}.")
+            raise ParameterError(f"interactions are {choices} or names like 'age*sex', got {shown(one)}.")
     return terms
 
 
@@ -231,7 +231,7 @@ def _checked_misclassification(value: Any) -> float | str | tuple[tuple[str, Any
     if isinstance(value, int | float):
         return _probability(value)
     if isinstance(value, str):
-        raise ParameterError(f"misclassification is {LAW!r}, a probability or one for each key, got {value!r}.")
+        raise ParameterError(f"misclassification is {LAW!r}, a probability or one for each key, got {shown(value)}.")
     pairs = value.items() if isinstance(value, Mapping) else value
     return tuple((str(key), _probability(how) if isinstance(how, int | float) else _matrix(how)) for key, how in pairs)
 

@@ -8,7 +8,7 @@ import numpy as np
 from equipoise.data.equivalence_classes import Split
 from equipoise.data.levels import as_text
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import ParameterError, shown
 from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Others
 
 
@@ -37,7 +37,9 @@ class DeltaPresence(Attribute):
 
     def __post_init__(self) -> None:
         if not all(_share(bound) for bound in (self.low, self.high)) or self.low > self.high:
-            raise ParameterError(f"low and high must be shares with low <= high, got {self.low!r} and {self.high!r}.")
+            raise ParameterError(
+                f"low and high must be shares with low <= high, got {shown(self.low)} and {shown(self.high)}."
+            )
 
     @property
     def others(self) -> Others:

@@ -7,7 +7,7 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import ParameterError, shown
 from equipoise.methods.parameters import above
 from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, check
 
@@ -41,7 +41,7 @@ class Diversity(Attribute):
         check(self)
         above(self.l, "l", 1, strict=False)
         if self.kind != "entropy" and self.l != int(self.l):
-            raise ParameterError(f"l must be a whole number for kind={self.kind!r}, got {self.l!r}.")
+            raise ParameterError(f"l must be a whole number for kind={self.kind!r}, got {shown(self.l)}.")
         if (self.kind == "recursive") != (self.c is not None):
             raise ParameterError("c goes with kind='recursive', and must be given there.")
         if self.c is not None:

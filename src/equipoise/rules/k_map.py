@@ -14,7 +14,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, RolesError, shown
 from equipoise.ground.packed_keys import Cube, code, group
 from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Together, refuse_uncounted
@@ -51,7 +51,7 @@ class KMap(Together):
         if isinstance(self.population, Path):
             object.__setattr__(self, "population", str(self.population))
         if wrong := [text for text in self.coarsen if not all(text.rpartition("="))]:
-            raise ParameterError(f"coarsen names keys and levels, like 'age=10', got {wrong[0]!r}.")
+            raise ParameterError(f"coarsen names keys and levels, like 'age=10', got {shown(wrong[0])}.")
 
     def flag(self, cells: Cells) -> pl.Series:
         refuse_uncounted(cells)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import as_table
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import ParameterError, shown
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule
@@ -76,7 +76,7 @@ class Suppress:
         if self.coalition > 1 and not self.singletons:
             raise ParameterError("A coalition is of contributors who are alone in cells: not without singletons.")
         if not self.seconds > 0:
-            raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
+            raise ParameterError(f"seconds must be above 0, got {shown(self.seconds)}.")
 
     def apply(self, data: Table, draws: Draws, progress: Progress | None = None) -> Table:
         return self.together([data], progress)[0]

@@ -11,7 +11,7 @@ import polars as pl
 from equipoise.data.records import Records
 from equipoise.data.weighted_samples import covariance, ratio, sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, ParameterError, require_columns
+from equipoise.ground.errors import DataError, ParameterError, require_columns, shown
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score
@@ -109,7 +109,7 @@ def parse(query: str) -> Question:
     >>> parse("quantile:income,0.9").share, parse("regression: y ~ a + b").columns, parse("income").kind
     (0.9, ('y', 'a', 'b'), 'mean')
     """
-    problem = ParameterError(f"Cannot read the query {query!r}: {QUERY_FORMS}.")
+    problem = ParameterError(f"Cannot read the query {shown(query)}: {QUERY_FORMS}.")
     if not isinstance(query, str) or not query.strip():
         raise problem
     word, mark, rest = (part.strip() for part in query.partition(":"))

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from equipoise.doors.web.session import Session
+from equipoise.doors.web.worker import without_folders
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import DataError
 
@@ -118,6 +119,36 @@ def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "work" / "link.csv").symlink_to(outside)
     with pytest.raises(DataError):
         Workspace.at(tmp_path / "work").inside("link.csv")
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"extends": "../secret.toml"},
+        {"roles": {"hierarchies": {"region": {"kind": "csv", "path": "../secret.csv"}}}},
+        {"roles": {"hierarchies": {"region": [{"kind": "hrc", "path": "link.csv"}]}}},
+        {"register": "sub/../../secret.csv"},
+        {"data": {"path": "../secr*.csv"}},
+        {"limits": {"journalist(population='../secret.csv')": "< 1"}},
+        {"candidates": [{"masks": [{"use": "suppress", "rule": "k-map:3,population=../secret.csv"}]}]},
+    ],
+)
+def test_no_path_of_a_policy_leads_outside(plain: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    for name in ("secret.csv", "secret.toml"):
+        (tmp_path / name).write_text("a\n1\n")
+    (tmp_path / "work" / "link.csv").symlink_to(tmp_path / "secret.csv")
+    workspace = Workspace.at(tmp_path / "work")
+    workspace.refuse_outside({"data": {"path": "people.csv"}, "title": "a/b and ..."})
+    if "*" in str(plain):
+        plain = {"data": {"path": "../*.csv"}}
+    with pytest.raises(DataError, match="outside the working folder"):
+        workspace.refuse_outside(plain)
+
+
+def test_messages_of_the_page_have_no_folders() -> None:
+    assert without_folders("No file at '/home/me/a.csv'.") == "No file at 'a.csv'."
+    assert without_folders("'...e/me/a.csv' is empty, 'a/b' not.") == "'a.csv' is empty, 'a/b' not."
 
 
 @pytest.mark.parametrize(

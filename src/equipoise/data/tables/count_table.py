@@ -29,7 +29,7 @@ from equipoise.data.tables.signed_relations import (
 )
 from equipoise.data.tables.structural_zeros import with_structural
 from equipoise.data.tables.table import Table, labelled_cells
-from equipoise.ground.errors import DataError, ParameterError, require_columns
+from equipoise.ground.errors import DataError, ParameterError, require_columns, shown
 from equipoise.ground.packed_keys import MAX_PACKED_ID, code
 
 SECOND_REQUEST = 2
@@ -108,7 +108,7 @@ def table(
     if not columns:
         raise ParameterError("by names no column: a table needs at least one.")
     if top < 1:
-        raise ParameterError(f"top must be at least 1, got {top!r}.")
+        raise ParameterError(f"top must be at least 1, got {shown(top)}.")
     weight = weight or records.roles.weight
     needed = _Needed(columns, value, holding, weight, request, key)
     if tree is not None:

@@ -26,7 +26,7 @@ from equipoise.data.tables.ready_checks import (
 )
 from equipoise.data.tables.signed_relations import SignedRelations
 from equipoise.data.tables.total_code import StatedTotals, total_of
-from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns
+from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns, shown
 from equipoise.ground.packed_keys import MAX_PACKED_ID
 
 TOP_NAME = re.compile(r"top([1-9]\d*)")
@@ -94,7 +94,7 @@ class Ready:
         if self.top is not None:
             object.__setattr__(self, "top", names(self.top, "top"))
         if self.tolerance is not None and not 0 <= self.tolerance < float("inf"):
-            raise ParameterError(f"tolerance must be at least 0, got {self.tolerance!r}.")
+            raise ParameterError(f"tolerance must be at least 0, got {shown(self.tolerance)}.")
         if (self.lower is None) != (self.upper is None):
             raise ParameterError("lower and upper go together: name both columns of protection levels.")
 

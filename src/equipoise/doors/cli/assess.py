@@ -13,7 +13,12 @@ from equipoise.recipe.catalogue import parse
 
 MEASURES = "A score to give, uniques:3 or uniques --k 3; repeat for more. The usual ones when not given."
 Measures = Annotated[o.Names, o.option(MEASURES, "NAME[:FIELDS]")]
-Shown = Annotated[bool, o.switch("--show-values", "Also name the rare categories: they are data values.")]
+Shown = Annotated[
+    bool,
+    o.switch(
+        "--show-values", "Also name the rare categories and the ids of the records most at risk: they are data values."
+    ),
+]
 
 
 @declared(None, o.PEOPLE, o.READ)

@@ -11,11 +11,13 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from equipoise.ground.errors import EquipoiseError
+from equipoise.ground.errors import EquipoiseError, shortened
 from equipoise.ground.system import close_output, disk_error, ended_like_interrupt, open_standard_streams
 from equipoise.ground.whole_files import watching
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
+ENGINES = ("polars", "pyo3_runtime", "duckdb", "_duckdb", "pyarrow", "narwhals", "pyspark", "py4j")
+"""Packages whose errors are about the data they were given."""
 
 
 def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
@@ -80,10 +82,19 @@ def outcome(error: BaseException) -> tuple[int, str]:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return INTERRUPTED, f"Stopped. Nothing was released.{notes}"
     if isinstance(error, typer.TyperException):
-        return BAD_INPUT, error.format_message()
+        return BAD_INPUT, shortened(error.format_message())
+    if type(error).__module__.partition(".")[0] in ENGINES:
+        return BAD_INPUT, (
+            f"The engine could not work with the data ({type(error).__name__}): a column is of a type, or has values, "
+            "that the method cannot take. EQUIPOISE_DEBUG=1 shows where, and may show data."
+        )
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, "There is not enough memory for this: use fewer columns or records, or a larger machine."
     if isinstance(error, OSError) and (reason := disk_error(error)[1]):
         return BAD_INPUT, f"{reason}{f': {str(error.filename)!r}' if error.filename else ''}.{notes}"
     name = type(error).__name__
+    if isinstance(error, RecursionError):
+        return BAD_INPUT, "The input is nested too deeply."
     advice = "please report it. EQUIPOISE_DEBUG=1 shows where, and may show data."
     return INTERNAL, f"internal error ({name}); {advice}{notes}"
 

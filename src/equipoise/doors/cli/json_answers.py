@@ -52,7 +52,7 @@ def assessment(file: Path, records: Records, result: Assessment, show_values: bo
         "scores": scores(result.scores),
         "by_key": result.keys.to_dicts(),
         "helps": result.helps.to_dicts(),
-        "worst": result.worst.to_dicts(),
+        "worst": (result.worst if show_values else result.worst.select("record", "risk", "alike")).to_dicts(),
         "revealing": result.revealing.to_dicts(),
         **({"categories": rare.to_dicts()} if show_values else {}),
     }

@@ -40,7 +40,7 @@ def roles(
         suggestion = suggest_roles(source, **arguments)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        suggestion.toml(out)
+        suggestion.toml(out, overwrite=overwrite)
     if as_json:
         json_answers.show(_json_answer(o.data_path(file), suggestion, out))
     else:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from equipoise.inspection.assess import Assessment
     from equipoise.releases.release import Release
 
+ROW_FACTS = ("record", "risk", "alike")
 MAX_ROWS = 15
 """Rows listed at most; --json has them all."""
 MAX_COARSENING_ROWS = 5
@@ -60,12 +61,12 @@ def assessment(file: Path, records: Records, result: Assessment, show_values: bo
     _notes(out, result.scores)
     _by_key(out, result)
     _best_coarsenings(out, result)
-    _worst(out, result)
+    _worst(out, result, show_values)
     _revealing(out, result)
     if show_values:
         _by_category(out, result)
     else:
-        out.print("\nAdd --show-values to name the rare categories (they are data values).", style="dim")
+        out.print("\nAdd --show-values to name rare categories and ids (they are data values).", style="dim")
 
 
 def _by_key(out: Console, result: Assessment) -> None:
@@ -87,11 +88,11 @@ def _best_coarsenings(out: Console, result: Assessment) -> None:
     listed(out, "What would help most, one key at a time", map(one_line, map(flat, sentences)))
 
 
-def _worst(out: Console, result: Assessment) -> None:
-    """The records most at risk, never by their values."""
+def _worst(out: Console, result: Assessment, show_values: bool) -> None:
+    """The records most at risk, by row; by id, which is a data value, only where values are asked for."""
     if result.worst.is_empty():
         return
-    key = result.worst.columns[0]
+    key = next((name for name in result.worst.columns if name not in ROW_FACTS and show_values), "record")
     records = ", ".join(one_line(str(value)) for value in result.worst[key].to_list())
     risk = value_text(float(result.worst["risk"][0]), "share")
     what = "row" if key == "record" else one_line(key)

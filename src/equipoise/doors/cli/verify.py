@@ -82,8 +82,6 @@ def show_register(
 
 
 def _line(entry: Entry) -> str:
-    masks = "; ".join(entry["masks"]) or "no mask"
+    masks, keys = "; ".join(entry.get("masks", ())) or "no mask", ", ".join(entry.get("keys", ()))
     time = entry["made"][:16].replace("T", " ")
-    return (
-        f"{time}  {entry['kind']} {entry['title']}: {entry['records']:,} records by {', '.join(entry['keys'])}; {masks}"
-    )
+    return f"{time}  {entry.get('kind')} {entry.get('title')}: {entry.get('records', 0):,} records by {keys}; {masks}"

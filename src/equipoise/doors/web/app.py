@@ -18,6 +18,7 @@ from equipoise.doors.web import render
 from equipoise.doors.web.app_state import Office
 from equipoise.doors.web.pages import routers
 from equipoise.doors.web.request_guard import Entry, Guard, TooLarge
+from equipoise.doors.web.worker import without_folders
 from equipoise.ground.errors import EquipoiseError
 
 LOG = logging.getLogger("equipoise.web")
@@ -66,7 +67,7 @@ def _refusal_notice(request: Request, error: Exception) -> Response:
     """Answer an error that the user can correct, in one sentence."""
     status = ERROR_STATUS.get(type(error).__name__, 422)
     problems = error.problems if isinstance(error, EquipoiseError) else ()
-    return render.notice(request, str(error), status=status, problems=problems)
+    return render.notice(request, without_folders(str(error)), status=status, problems=problems)
 
 
 def _bad_form(request: Request, error: Exception) -> Response:

@@ -71,6 +71,7 @@ class Office:
             if request is not None and request.headers.get(VERSION_HEADER, "") != str(self.session.version):
                 raise Stale("This was changed in another window: load the page again to see how it stands.")
             session = change(self.session)
+            self.workspace.refuse_outside(session.draft)
             self.workspace.keep(SESSION_FILE, session.to_plain())
             self.session = session
 

@@ -1,6 +1,7 @@
 """Worker process that holds the data and answers one question at a time."""
 
 import logging
+import re
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -10,6 +11,7 @@ from equipoise.ground import errors
 from equipoise.ground.errors import EngineError, EquipoiseError
 from equipoise.ground.system import Helper
 
+FULL_PATH = re.compile(r"'(?:/|~|\.\.\.|[A-Za-z]:)[^']*[/\\]([^'/\\]+)'")
 LOG = logging.getLogger("equipoise.web")
 LOST_TEXT = "The work stopped unexpectedly, perhaps for want of memory. Nothing was written; try again, or with less."
 ErrorMessage = tuple[str, str, tuple[Any, ...]]
@@ -69,12 +71,21 @@ def answer_of(work: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
 def error_message(error: BaseException) -> ErrorMessage:
     """An error without data: the text of an unexpected one may quote data and is left out."""
     if isinstance(error, EquipoiseError):
-        return type(error).__name__, str(error), error.problems
+        return type(error).__name__, without_folders(str(error)), error.problems
     if isinstance(error, MemoryError):
         return "EngineError", LOST_TEXT, ()
     if isinstance(error, OSError) and error.strerror:
         return "DataError", f"{error.strerror}.", ()
     return "EngineError", f"Internal error ({type(error).__name__}): please report it. Your data is not changed.", ()
+
+
+def without_folders(text: str) -> str:
+    """A message in which paths are only the names of their files: where they are is nobody's business on a page.
+
+    >>> without_folders("No file at '/home/me/people.csv'.")
+    "No file at 'people.csv'."
+    """
+    return FULL_PATH.sub(r"'\1'", text)
 
 
 def error_of(message: ErrorMessage) -> EquipoiseError:

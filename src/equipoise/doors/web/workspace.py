@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +18,8 @@ PRIVATE = ".equipoise"
 UPLOAD_FOLDER, JOURNAL = "uploads", "balance.journal"
 CHUNK_BYTES = 1 << 20
 POLICY_SUFFIX = ".toml"
+PATH_WORD = re.compile(r"[^\s'\"(),=|&]+")
+"""What may be a path inside the text of a method: population='people.csv'."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,25 @@ class Workspace:
             raise DataError(f"No file {name!r} in the working folder.")
         return path
 
+    def refuse_outside(self, plain: Any, folder: Path | None = None) -> None:
+        """Refuse a policy in which any text, key or value, is or holds the path of something outside.
+
+        Texts are looked at wherever they stand, so that no field has to be known to name a file: data, hierarchies,
+        registers, populations inside the fields of a method, and whatever is added later.
+        """
+        for text in _texts(plain):
+            for word in {text, *PATH_WORD.findall(text)}:
+                fixed = re.split(r"[*?\[]", word)[0]
+                if self._outside((folder or self.folder) / fixed):
+                    raise DataError("The policy names a file outside the working folder: start with --folder there.")
+
+    def _outside(self, path: Path) -> bool:
+        try:
+            place = path.resolve()
+            return place.exists() and not place.is_relative_to(self.folder)
+        except (OSError, ValueError, RuntimeError):
+            return False
+
     def relative(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
 
@@ -98,6 +120,18 @@ class Workspace:
             return json.loads((self.private / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
+
+
+def _texts(plain: Any) -> Iterator[str]:
+    """Every text in nested data, keys too."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, Mapping):
+        for key, value in plain.items():
+            yield from (*_texts(key), *_texts(value))
+    elif isinstance(plain, list | tuple):
+        for value in plain:
+            yield from _texts(value)
 
 
 def free(place: Path) -> Path:

@@ -109,17 +109,31 @@ def _new_policy(office: Office, path: Path) -> dict[str, Any]:
 
 def _policy(office: Office, path: Path) -> dict[str, Any]:
     """A policy with its data path relative to the working folder, and its hierarchies in full."""
+    plain = _checked(office, path)
     job = Job.load(path)
-    try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
-        raise DataError(f"Cannot read the policy {path.name!r}.") from None
     data = office.workspace.inside(str(path.parent / job.data.path))
     plain = _with_paths_from(plain, office.workspace.relative(path.parent))
     plain["data"] = {**plain["data"], "path": office.workspace.relative(data)}
     plain["roles"] = job.read_roles().to_plain()
     office.desk.ask(work.look, office.workspace.folder, plain)
     return plain
+
+
+def _checked(office: Office, path: Path) -> dict[str, Any]:
+    """A policy as it is written; refused where it, or one that it extends, names a file outside the working folder."""
+    place, first, seen = path, dict[str, Any](), set[Path]()
+    while place not in seen:
+        seen.add(place)
+        try:
+            plain = tomllib.loads(place.read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError, RecursionError):
+            raise DataError(f"Cannot read the policy {place.name!r}.") from None
+        office.workspace.refuse_outside(plain, place.parent)
+        first = first or plain
+        parent = plain.get("extends")
+        if isinstance(parent, str) and parent.endswith(".toml"):
+            place = office.workspace.inside(str(place.parent / parent))
+    return first
 
 
 def _with_paths_from(plain: dict[str, Any], folder: str) -> dict[str, Any]:
