@@ -231,10 +231,11 @@ def flexible_errors(
     """Relative errors of a random forest, neighbours and Bayes' rule, on at most 3,000 records, for each column.
 
     The forest guesses for records that its trees have not seen, Bayes' rule and the mean of the nearest by the values
-    of other `units`. The guesses of all columns, or the column's own, and the released numbers are joined by the best
-    linear rule, fitted to the originals, while there are 30 records for each of them. The columns that are known best
-    have a forest of their own, too. On a sample the error is that ratio to the best linear rule of the numbers alone,
-    times the error of that rule in all records.
+    of other `units`. The guesses of the first two for all columns and the released numbers are joined by the best
+    linear rule, fitted to the originals, while there are 30 records for each of them; the nearest are not, for the mean
+    of all others of a group would give the one left out. The columns that are known best have a forest of their own,
+    too. On a sample the error is that ratio to the best linear rule of the numbers alone, times the error of that rule
+    in all records.
     """
     if not terms.coded:
         return [1.0] * originals.shape[1]
@@ -247,8 +248,8 @@ def flexible_errors(
     guesses = [
         forest_guesses(features, values[rows], units=units[rows]),
         posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows, units),
-        neighbour_means(features, values[rows], units[rows]),
     ]
+    near = neighbour_means(features, values[rows], units[rows])
 
     def error(at: int, rows: Integers, own: Sequence[Floats], others: Sequence[Floats]) -> float:
         known = present[rows, at]
@@ -258,7 +259,8 @@ def flexible_errors(
             return least
         return least * by_all_columns[at] / max(1e-12, _best_linear(linear, truth))
 
-    errors = [error(at, rows, [guess[:, at] for guess in guesses], guesses) for at in range(columns)]
+    alike = [near, (guesses[0] + near) / 2]
+    errors = [error(at, rows, [guess[:, at] for guess in [*guesses, *alike]], guesses) for at in range(columns)]
     alone = sampled_rows(everybody, len(terms.coded), 1)
     x = matrix(terms.coded, released[alone])[:, 1:]
     for at in np.argsort(errors)[:SINGLE_FORESTS].tolist() if columns > 1 else ():
@@ -268,16 +270,11 @@ def flexible_errors(
 
 
 def _joined_error_of(own: Sequence[Floats], others: Sequence[Floats], linear: Floats, truth: Floats) -> float:
-    """The least relative error of a column's own guesses, or joined with others' and numbers where records are enough.
-
-    No bent terms: where little is left to explain, a rule turns the sign of guesses that leave out one's own value.
-    """
-    scaled = [guess / np.maximum(guess.std(axis=0), 1e-300) for guess in others]
+    """The least relative error of a column's own guesses, or of all others and numbers where records are enough."""
     errors = [_relative(guess, truth) for guess in own]
-    for guesses in (scaled, scaled[:2], own):
-        joined = np.column_stack([*guesses, linear])
-        if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
-            errors.append(_best_linear(joined, truth))
+    joined = np.column_stack([*(guess / np.maximum(guess.std(axis=0), 1e-300) for guess in others), linear])
+    if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
+        errors.append(_best_linear(joined, truth))
     return min(errors)
 
 

@@ -29,7 +29,7 @@ def assigned_guesses(space: CandidateSpace, name: str) -> list[RecordGuess]:
     if not 1 < largest <= MAX_BLOCK_RECORDS or not (space.coordinates or space.codes):
         return []
     links: dict[str, Integers] = {}
-    for people, records in _blocks(block, sought):
+    for people, records in _blocks(space, block, sought):
         for how, record in _ways(space, people, records, exact=largest <= MAX_EXACT_RECORDS):
             links.setdefault(how, np.full(space.size, -1))[people] = np.where(record < 0, -1, records[record])
     looks, _, _ = distinct_rows(
@@ -43,9 +43,12 @@ def assigned_guesses(space: CandidateSpace, name: str) -> list[RecordGuess]:
     ]
 
 
-def _blocks(block: Integers, sought: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """Rows of the people and of the records of each block that has both."""
-    order, asked = np.argsort(block, kind="stable"), np.argsort(sought, kind="stable")
+def _blocks(space: CandidateSpace, block: Integers, sought: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Rows of the people and of the records of each block that has both, in the order of their values: never of rows,
+    which are the same in both files and would settle ties.
+    """
+    values = [[*(c[side] for c in space.coordinates), *(c[side] for c in space.codes)] for side in (0, 1)]
+    order, asked = np.lexsort([*values[0], block]), np.lexsort([*values[1], sought])
     for number in np.intersect1d(block, sought):
         ends = [np.searchsorted(codes[rows], [number, number + 1]) for codes, rows in ((block, order), (sought, asked))]
         yield asked[slice(*ends[1])], order[slice(*ends[0])]
