@@ -165,8 +165,8 @@ class Program:
             self.most = most
         self.highs.run()
         status = self.highs.getModelStatus()
-        ends = (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit, self.kinds.kInterrupt)
-        ends = (*ends, self.kinds.kObjectiveBound)
+        limits = (self.kinds.kTimeLimit, self.kinds.kSolutionLimit, self.kinds.kObjectiveBound)
+        ends = (self.kinds.kOptimal, self.kinds.kInterrupt, *limits)
         if not fresh and status not in ends and (certain or status != self.kinds.kInfeasible):
             self.highs.clearSolver()
             self.highs.run()

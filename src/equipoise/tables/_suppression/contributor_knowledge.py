@@ -81,6 +81,7 @@ class AloneInCells:
         self.table, self.knower, self.inside, self.least = table, knower, inside, least
         self.seats = dict(zip(knower[shared].tolist(), few[shared].tolist(), strict=True)) if few is not None else {}
         self.known = np.flatnonzero(knower >= 0)
+        self.unit = typical(np.abs(table.values))
 
     def members(self, component: Component) -> Members:
         numbers = self.knower[component.cells]
@@ -99,7 +100,7 @@ class AloneInCells:
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         if self.least is not None:
             value = self.table.values[move.cells]
-            slack = FLOOR_TOLERANCE * np.maximum(typical(np.abs(self.table.values)), value)
+            slack = FLOOR_TOLERANCE * np.maximum(self.unit, value)
             below = by < -self._room(move.cells) - slack
             if (below & (move.cells != cell)).any():
                 return None
@@ -178,6 +179,7 @@ class AmongOthers:
 
     def __init__(self, table: SuppressionTable, least: Floats, inside: Inside) -> None:
         self.table, self.least, self.inside = table, least, inside
+        self.unit = typical(np.abs(table.values))
 
     def members(self, component: Component) -> Members:
         return frozenset(component.cells[self.least[component.cells] > 0].tolist())
@@ -194,7 +196,7 @@ class AmongOthers:
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         least, value = self.least[move.cells], self.table.values[move.cells]
-        slack = FLOOR_TOLERANCE * np.maximum(typical(np.abs(self.table.values)), value)
+        slack = FLOOR_TOLERANCE * np.maximum(self.unit, value)
         short = (least > 0) & (by < -(value - least) - slack)
         return frozenset(move.cells[short].tolist()) - {cell}
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
-MIN_BULK_CELLS = 100
+MIN_BULK_CELLS = 420
 """Suppressed cells that hang together from which on proofs are looked for in bulk."""
 MAX_BULK_PAIRS = 300_000_000
 """Demands times contributors of a component up to which that is done."""

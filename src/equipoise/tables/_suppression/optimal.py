@@ -38,6 +38,8 @@ WHOLE_TOLERANCE = 1e-6
 MAX_FAST_WORK = 2_000_000
 """Work of the relaxed problem up to which the fast way continues in whole numbers, to within `FAST_GAP`."""
 FAST_CUT_ROUNDS, FAST_ROUNDS, FAST_NODES, FAST_GAP = 3, 6, 60, 0.03
+FAR_FROM_BOUND, MAX_SECOND_EFFORT = 0.25, 60_000_000
+"""Share of its cost by which a pattern is above the bound, and its effort, from and up to which another is made."""
 QUESTION_CELLS = 200
 """Cells nearest to a primary among which it is asked about first."""
 COST_TOLERANCE = 1e-12
@@ -286,7 +288,14 @@ class CutSearch:
         return charges
 
     def settled(self, progress: Progress | None = None) -> Iterator[Optimum]:
-        """A little in whole numbers, where the relaxed problem was quick and nobody's own cells are asked about."""
+        """A little in whole numbers, where the relaxed problem was quick and nobody's own cells are asked about.
+
+        First, far from the bound and where that is quick, a pattern by the cells' own costs: the bound misled.
+        """
+        far = self.best.total * (1 - FAR_FROM_BOUND) > self.bound > 0
+        if far and self.best.finder.effort <= MAX_SECOND_EFFORT:
+            self._round(np.zeros(len(self.cells)), progress)
+            yield self.optimum
         alone = bool((self.separator.demands.knower >= 0).any())
         if self.separator.work <= MAX_FAST_WORK and len(self.cells) and not alone:
             self.gap = max(self.gap, FAST_GAP)
