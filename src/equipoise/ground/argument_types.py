@@ -145,13 +145,17 @@ class _Refusal:
 
 
 def _noun(value: Any) -> bool:
-    """Whether a value is made of our own kinds of data."""
+    """Whether a value is None, which methods without chance take for draws, or made of our own kinds of data."""
+    if value is None:
+        return True
     inner = value[0] if isinstance(value, list | tuple) and value else value
     return type(inner).__module__.startswith("equipoise.data.")
 
 
 def _or_default(check: Check, default: Any) -> Check:
-    return lambda value: value is default or check(value)
+    """The default always fits, and None where it is that nothing was named."""
+    nothing = isinstance(default, tuple | list | dict) and not default
+    return lambda value: value is default or (value is None and nothing) or check(value)
 
 
 def _resolved(note: Any, function: Callable[..., Any]) -> Any:

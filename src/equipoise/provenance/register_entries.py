@@ -8,11 +8,11 @@ from equipoise.ground.argument_types import fits
 from equipoise.ground.errors import ParameterError
 
 BOOK = {"key": str, "assets": dict[str, Any], "releases": list[Any], "tables": dict[str, list[Any]]}
-REQUIRED = {"asset": str, "made": str, "people": str, "bases": dict[str, list[str]]}
+REQUIRED = {"asset": str, "made": str, "people": str, "bases": dict[str, list[str]], "kind": str, "records": int}
+OF_RECORDS = ("keys", "title")
+"""What an entry of released records has beside."""
 OPTIONAL = {
-    "kind": str,
     "title": str,
-    "records": int,
     "keys": list[str],
     "masks": list[str],
     "columns": list[str],
@@ -40,7 +40,8 @@ def _wrong(entry: Any) -> str:
     """The first part of an entry that does not fit; nothing where all do."""
     if not isinstance(entry, dict):
         return "the entry"
-    parts = {**REQUIRED, **{name: kind for name, kind in OPTIONAL.items() if name in entry}}
+    wanted = OF_RECORDS if entry.get("kind") == "records" else ()
+    parts = {**REQUIRED, **{name: kind for name, kind in OPTIONAL.items() if name in entry or name in wanted}}
     wrong = [name for name, kind in parts.items() if name not in entry or not fits(entry[name], kind)]
     if not wrong:
         try:

@@ -101,7 +101,7 @@ class JointView:
         """Refuse a column that was changed otherwise before: two draws can be averaged, or show who moved."""
         for one in self.earlier:
             for column, earlier in self._same_columns(one):
-                if column in self.changed or earlier in one.entry["changed"]:
+                if column in self.changed or earlier in one.entry.get("changed", ()):
                     before = one.tokens(earlier, self.rows)
                     now = pl.Series(self.view.tokens.of_column(self._table[column], earlier))
                     others = int((before.is_not_null() & (before != now)).sum())

@@ -71,6 +71,8 @@ def check(
 
 
 def _write_schema(place: Path) -> None:
+    if place.exists() and place.suffix != ".json":
+        raise DataError(f"{str(place)!r} exists already and is no .json file: name another for the schema.")
     if str(place) == "-":
         print(schema_text(), end="")
     else:
