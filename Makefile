@@ -38,10 +38,11 @@ evidence: setup
 redteam: setup
 	@$(RUN)python tools/attacks_table.py
 
-# Bad input of every kind from a seed, for so many minutes: one table, and for each fault the line that repeats it.
+# Bad input of every kind and kills of every verb from a seed, for so many minutes: one table, and for each fault the line that repeats it.
 MINUTES ?= 5
 torture: setup
-	@$(RUN)python -m torture --minutes $(MINUTES) $(if $(SEED),--seed "$(SEED)") $(if $(COUNT),--count $(COUNT))
+	@$(RUN)python -m torture --minutes $(MINUTES) $(if $(SEED),--seed "$(SEED)") $(if $(COUNT),--count $(COUNT)) \
+	    $(if $(KILLS),--kills $(KILLS))
 
 # Not --quiet: that hides the warnings which --strict counts.
 docs: setup

@@ -114,7 +114,7 @@ def policies(seed: int, many: int) -> Iterator[str]:
 def kills(seed: int, many: int) -> Iterator[str]:
     """Every verb that writes, killed at random moments and run again."""
     with TemporaryDirectory() as folder:
-        faults = [(words, wrong) for _, words, wrong in cases(str(seed), Path(folder), many) if wrong]
+        faults = [(words, wrong) for _, words, wrong in cases(str(seed), Path(folder), range(many)) if wrong]
     yield f"{'MISSED' if faults else 'held'}: {many} kills, {len(faults)} with faults; {faults or 'none'}"
 
 

@@ -5,10 +5,14 @@ import secrets
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from torture.attempt import Outcome
+from torture.kills import cases
 from torture.runner import PARTS, Tally, run, run_one
+
+KILLS = "kills"
 
 
 def main() -> int:
@@ -16,15 +20,39 @@ def main() -> int:
     if options.case:
         part, _, number = options.case.partition(":")
         with tempfile.TemporaryDirectory(prefix="torture-") as place:
-            return _show(run_one(options.seed, part, int(number), Path(place)))
-    parts = options.parts.split(",") if options.parts else list(PARTS)
+            return _show(
+                next(_kills(options.seed, Path(place), range(int(number), int(number) + 1)))[1]
+                if part == KILLS
+                else run_one(options.seed, part, int(number), Path(place))
+            )
+    parts = options.parts.split(",") if options.parts else [*PARTS, KILLS]
     tallies = {part: Tally() for part in parts}
-    deadline = time.monotonic() + 60 * options.minutes
-    for part, number, outcome in run(options.seed, parts, deadline, options.count, options.workers, options.start):
+    for part, number, outcome in _outcomes(options, parts):
         tallies[part].add(number, outcome)
         if outcome.faults and options.verbose:
             print(f"{part}:{number} {outcome.words[:200]} -> {outcome.faults} {outcome.answer[:150]}", flush=True)
     return _table(options.seed, tallies)
+
+
+def _outcomes(options: argparse.Namespace, parts: list[str]) -> Iterator[tuple[str, int, Outcome]]:
+    """Bad input for two thirds of the time, where there are kills too; those for the rest."""
+    bad = [part for part in parts if part != KILLS]
+    begun, seconds = time.monotonic(), 60 * options.minutes
+    if bad:
+        until = begun + seconds * (2 / 3 if KILLS in parts else 1)
+        yield from run(options.seed, bad, until, options.count, options.workers, options.start)
+    if KILLS in parts:
+        last = options.start + (options.kills or 1 << 40)
+        with tempfile.TemporaryDirectory(prefix="torture-") as place:
+            for number, outcome in _kills(options.seed, Path(place), range(options.start, last)):
+                yield KILLS, number, outcome
+                if options.kills is None and time.monotonic() > begun + seconds:
+                    return
+
+
+def _kills(seed: str, place: Path, numbers: range) -> Iterator[tuple[int, Outcome]]:
+    for number, words, faults in cases(seed, place, numbers):
+        yield number, Outcome(words, "", tuple(faults))
 
 
 def _options() -> argparse.Namespace:
@@ -33,7 +61,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--count", type=int, help="attempts of each part; as many as the minutes allow when not given")
     parser.add_argument("--start", type=int, default=0, help="the number of the first attempt")
-    parser.add_argument("--parts", default="", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--kills", type=int, help="how many runs are killed; as many as the minutes allow by default")
+    parser.add_argument("--parts", default="", help=f"of {', '.join(PARTS)}, {KILLS}")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--case", help="one case again, PART:NUMBER, with its seed")
     parser.add_argument("--verbose", action="store_true", help="each fault as it comes")

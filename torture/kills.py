@@ -320,22 +320,9 @@ def _hidden(folder: Path) -> list[str]:
     return sorted(path.name for path in found if path.name.startswith("."))
 
 
-def cases(seed: str, place: Path, number: int) -> Iterator[tuple[int, str, list[str]]]:
-    """So many kills, each from its own stream of the seed."""
+def cases(seed: str, place: Path, numbers: range) -> Iterator[tuple[int, str, list[str]]]:
+    """The kills with these numbers, each from its own stream of the seed."""
     world = World(place)
-    for one in range(number):
-        words, faults = case(world, random.Random(f"{seed} kill {one}"))
-        yield one, words, faults
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="kills-") as temporary:
-        bad = 0
-        for one, words, faults in cases(sys.argv[1], Path(temporary), int(sys.argv[2])):
-            bad += bool(faults)
-            if faults:
-                print(one, words, *faults, sep="\n    ", flush=True)
-        print(f"{sys.argv[2]} kills, {bad} with faults")
-    sys.exit(bool(bad))
+    for number in numbers:
+        words, faults = case(world, random.Random(f"{seed} kill {number}"))
+        yield number, words, faults

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are forked and killed as POSIX systems do")
 def test_killed_at_any_moment(full: Any) -> None:
-    """A few here, fifty in full; any number by hand: `python -m torture.kills SEED NUMBER`."""
-    args = [sys.executable, "-m", "torture.kills", "2026", str(full(4, 50))]
+    """A few here, fifty in full; any number by hand: `python -m torture --parts kills --kills NUMBER`."""
+    args = [sys.executable, "-m", "torture", "--parts", "kills", "--seed", "2026", "--kills", str(full(4, 50))]
     done = subprocess.run(args, capture_output=True, check=False, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
