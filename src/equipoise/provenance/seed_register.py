@@ -231,15 +231,20 @@ class Register:
 
     def _clear_shelf(self) -> None:
         """Remove what the register does not name, left by a run that was killed, unless another is shelving now."""
-        text = Path(self.path).read_text(encoding="utf-8") if Path(self.path).is_file() else ""
+        text = self._text()
         entries = list(self.shelf.iterdir()) if self.shelf.is_dir() else []
         if all(_shelved(entry) in text for entry in entries):
             return
         with suppress(DataError, OSError), held(Path(self.path)):
-            text = Path(self.path).read_text(encoding="utf-8") if Path(self.path).is_file() else ""
+            text = self._text()
             for entry in entries:
                 if _shelved(entry) not in text:
                     system.remove_folder(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+
+    def _text(self) -> str:
+        """The register as it stands, readable or not."""
+        path = Path(self.path)
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def new_shelf(self) -> Path:
         """A new folder to fill, while `shelving`; `shelve` moves it to its name."""
