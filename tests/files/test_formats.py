@@ -138,7 +138,7 @@ def test_roles_from_a_file(tmp_path: Path, table: pl.DataFrame) -> None:
     eq.Roles(["town"], id="id").to_toml(tmp_path / "roles.toml")
     assert eq.read(table, tmp_path / "roles.toml").roles == eq.Roles(["town"], id="id")
     assert eq.read(table, str(tmp_path / "roles.toml")).roles.keys == ("town",)
-    with pytest.raises(eq.RolesError, match="roles must be"):
+    with pytest.raises(eq.ParameterError, match="roles must be"):
         eq.read(table, {"keys": ["town"]})  # type: ignore[arg-type]
 
 

@@ -191,4 +191,8 @@ def test_a_register_remembers_both_sums_of_a_ratio(firms: pl.DataFrame, tmp_path
     assert hidden[0].any()
     assert (hidden[0] <= hidden[1]).all()
     with pytest.raises(eq.ParameterError, match="A register audits sums"):
+        made(firms, "median", register=book)
+    with pytest.raises(eq.RefusedError, match="beside the tables that were published before"):
         made(firms, "sd", register=book)
+    alone = made(firms, "sd", register=tmp_path / "other.json")
+    assert "standard deviations of several tables" in alone.attackers.not_cover[-1]

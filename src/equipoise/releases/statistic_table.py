@@ -78,7 +78,7 @@ def refuse_statistic(
             percentile and layout.holding is not None,
         "Standard deviations and percentiles are made of records, not of a ready table.":
             (deviation or percentile) and bool(ready),
-        "A register audits sums: not percentiles, nor standard deviations.": (deviation or percentile) and register,
+        "A register audits sums, and percentiles have none: leave it out for this table.": percentile and register,
     }  # fmt: skip
     for words, fault in faults.items():
         if fault:
@@ -234,7 +234,7 @@ def _one_pattern(
     for table, mask in zip(components, methods, strict=True):
         start = table.protected(np.where(hidden, np.nan, table.numbers("value")), _statuses(sensitive, hidden), _NO_LAW)
         made = mask.apply(replace(start, history=table.history), Draws(0), progress)
-        hidden = np.isnan(made.published_values)
+        hidden |= np.isnan(made.published_values)
         sensitive |= (made.more["status"] == "sensitive").to_numpy()
         laws.append(made.history[-1])
     if together(statistic, components[0]):

@@ -12,7 +12,7 @@ from typing import Any, cast
 import polars as pl
 
 from equipoise.data.records import Records
-from equipoise.data.tables.statistic import statistic_of
+from equipoise.data.tables.statistic import StandardDeviation, statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.files import metadata_files
 from equipoise.ground import system
@@ -43,6 +43,7 @@ from equipoise.tables import Distance, Exposed, Suppress
 from equipoise.tables.audits import JointAudit, together
 from equipoise.trials.trial import Trial, Trials, original_trial
 
+SEVERAL_DEVIATIONS = "somebody who puts standard deviations of several tables together (the register has sums)"
 TABLE_FILES = ("table.csv", "table.parquet")
 
 
@@ -122,7 +123,8 @@ class TableCase:
             layout = replace(layout, ready={name: of for name, of in layout.ready.items() if name != "top"})
         methods = [one for one in used if not isinstance(one, Measure)]
         original = replace(layout, value=value).made(records, job.folder, methods, rules_of(used), seed)
-        return with_earlier_tables(original, job.registered(), self.records, weight=self.weight)
+        register = job.registered() if value is None or value in self.records.schema() else None
+        return with_earlier_tables(original, register, self.records, weight=self.weight)
 
     def protected(
         self, original: Table, recipe: Recipe, used: Sequence[Any], seed: int, progress: Progress | None = None
@@ -208,8 +210,8 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
 
     No suppressed cell of any of them may be computed exactly, and no sensitive one to within its protection level; of
     tables whose numbers were changed without a rule no small cell exactly; and no cell may be changed by other keys
-    than before. Does not guard against tables of other quantities: they are not held against it, which is said. Cost:
-    one audit of all.
+    than before. Does not guard against tables of other quantities: they are not held against it, which is said; nor
+    against who puts the squares of several standard deviations together. Cost: one audit of all.
     """
     if register is None:
         return table
@@ -227,8 +229,13 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
     if joint.exact or joint.close or joint.known:
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
     notes = (*table.notes, *_joint_notes(len(earlier), others, joint))
-    parts = tuple(audited_together(part, register, records, weight) for part in table.parts)
+    parts = tuple(
+        audited_together(part, register, records, weight) if part.table.measured in records.schema() else part
+        for part in table.parts
+    )
     attackers = table.attackers.with_tables(len(earlier), joint.insiders, absent=joint.absent)
+    if isinstance(table.statistic, StandardDeviation):
+        attackers = replace(attackers, not_cover=(*attackers.not_cover, SEVERAL_DEVIATIONS))
     return replace(table, notes=notes, attackers=attackers, parts=parts)
 
 
@@ -365,6 +372,8 @@ def write_table(
             return
         table, title = contents.table, contents.title or contents.source
         for folder, part in ((private, table), *component_folders(table, private)):
+            if part is not table and part.table.measured not in contents.records.schema():
+                continue
             cells = part.known_cells
             with register.shelving():
                 keep_table(

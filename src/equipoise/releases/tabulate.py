@@ -183,27 +183,33 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     keyed, key = with_keys(records, options.key, (method, *others), seed)
     statistic = statistic_of(options.statistic)
     if statistic is not None:
-        components = components_of(statistic, keyed, options.value, partial(_original, options=options, key=key))
+        make = partial(_original, options=options, key=key, base=keyed)
+        components = components_of(statistic, keyed, options.value, make)
         report(options.progress, 0, 1, "protecting the table")
-        tabulated = protect_statistic(statistic, components, method, seed, options.progress)
+        try:
+            tabulated = protect_statistic(statistic, components, method, seed, options.progress)
+        except InfeasibleError as problem:
+            raise (_refused(problem) if components[0].beside else problem) from None
         return replace(tabulated, components=options.components)
-    original = _original(keyed, options.value, options, key)
+    original = _original(keyed, options.value, options, key, keyed)
     report(options.progress, 0, 1, "protecting the table")
     more = (options.progress,) if isinstance(method, Suppress) else ()
     try:
         released = method.apply(original, Draws(seed), *more)
     except InfeasibleError as problem:
-        if original.beside:
-            raise RefusedError(f"Nothing was published: {problem}") from None
-        raise
+        raise (_refused(problem) if original.beside else problem) from None
     tabulated = certified(original, released, method, rule, seed, options.progress)
     if not others:
         return tabulated
     return replace(tabulated, compared=beside(original, released, method, rule=rule, others=others, seed=seed))
 
 
-def _original(records: Records, value: str | None, options: TableOptions, key: str | None) -> Table:
-    """The table of one quantity, with the earlier tables of the register beside it."""
+def _refused(problem: InfeasibleError) -> RefusedError:
+    return RefusedError(f"Nothing was published: {problem}")
+
+
+def _original(records: Records, value: str | None, options: TableOptions, key: str | None, base: Records) -> Table:
+    """The table of one quantity, with the earlier tables of the register beside it where the `base` file has it."""
     in_use = (options.rule, *rules_of(options.compare), options.method, *options.compare)
     ready = options.ready
     if isinstance(ready, Ready) and value != options.value:
@@ -219,7 +225,8 @@ def _original(records: Records, value: str | None, options: TableOptions, key: s
     if options.ready:
         original = without(without(original, "published"), "status")
     weight = options.weight or records.roles.weight
-    return with_earlier_tables(original, cast(Any, options.register), records, weight=weight)
+    register = cast(Any, options.register) if value is None or value in base.schema() else None
+    return with_earlier_tables(original, register, base, weight=weight)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

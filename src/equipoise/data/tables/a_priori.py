@@ -124,6 +124,8 @@ def _in_column(table: Table, column: str) -> Booleans:
 
 def _read(path: Path, table: Table, twins: list[int], said: Said) -> None:
     """Put in what the lines of an a-priori file say."""
+    if not path.is_file():
+        raise DataError(f"There is no a-priori file {path.name!r}.")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):

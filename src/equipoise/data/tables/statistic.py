@@ -125,6 +125,10 @@ class StandardDeviation(StatisticOfSums):
 
     freedom: int = 10
 
+    def __post_init__(self) -> None:
+        if self.freedom < 1:
+            raise ParameterError(f"A standard deviation needs at least 1 degree of freedom, not {self.freedom}.")
+
     def of(self, tables: Sequence[Table]) -> Floats:
         count = tables[0].total
         around = squares_around_mean(tables)

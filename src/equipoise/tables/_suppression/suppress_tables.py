@@ -67,7 +67,8 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
     _refuse_published(tables, union, flagged)
     zeros = _zeros(union, mask, len(tables), earlier)
     low, high = _limits(union, mask, len(tables), earlier)
-    hidden_before = union.gathered([*(np.isnan(t.published_values) for t in tables), *map(_hidden, earlier)])
+    known = union.gathered([*(np.zeros(len(t), dtype=np.bool_) for t in tables), *(~_hidden(v) for v in earlier)])
+    hidden_before = union.gathered([*(np.isnan(t.published_values) for t in tables), *map(_hidden, earlier)]) & ~known
     published = _must_publish(union, mask, len(tables), earlier) | zeros
     secondary = union.gathered([*(_said(t, SECONDARY) for t in tables), *(v.low > v.high for v in earlier)]) & ~zeros
     costs = union.gathered([*(_costs(table, mask) for table in tables), *(np.zeros(len(v.table)) for v in earlier)])
@@ -96,7 +97,8 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
         pattern = _guarded(
             tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive
         )
-        pattern = replace(pattern, suppressed=pattern.suppressed | secondary)
+        stays = secondary | (hidden_before & ~zeros)
+        pattern = replace(pattern, suppressed=pattern.suppressed | stays)
     return union, pattern
 
 
@@ -154,7 +156,7 @@ def _computed(union: Union, pattern: Suppression, low: Floats, high: Floats, ear
         return np.zeros(union.cells, dtype=np.bool_)
     secondary = [np.zeros(len(table), dtype=np.bool_) for table in union.tables[: -len(earlier)]]
     targets = union.gathered([*secondary, *(_hidden(view) & view.guarded for view in earlier)])
-    targets &= pattern.suppressed & ~pattern.primary & ~union.empty
+    targets &= pattern.suppressed & ~pattern.primary & ~union.empty & (low < high)
     from equipoise.tables.audits.attacker_intervals import audit
 
     ranges = audit(union.additive, union.values, pattern.suppressed, low=low, high=high, targets=targets)

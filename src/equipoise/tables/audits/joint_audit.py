@@ -84,18 +84,27 @@ def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
 def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
     """What follows from a new table and earlier ones of the same quantity.
 
-    Where all of them suppress cells and change none, small counts are audited as whole numbers. Nothing more is asked
+    Where all of them suppress cells and change none, small counts are audited as whole numbers. A secondary cell that
+    was published before tells nothing new: a standard deviation may hide what its sum does not. Nothing more is asked
     where a cell was changed before by another number: whoever has both can average.
     """
     if all(view.method == "suppress" for view in (new, *earlier)):
         union, cells = compared([new.table, *(view.table for view in earlier)])
         close = sum(_short(cells.filter(pl.col("table") == i), view) for i, view in enumerate(earlier, start=1))
-        exact, exposed = int(cells["exact"].sum()), int(cells["exposed"].sum())
+        exact, exposed = int((cells["exact"] & ~_public_before(union, cells)).sum()), int(cells["exposed"].sum())
         kinds, absent = _insiders(union, new, earlier), union.contributors is not None and union.contributors.absent
         return JointAudit(exact, exposed + close, True, 0, union.complete, kinds, absent)
     if other := otherwise(new, earlier):
         return JointAudit(0, 0, True, other)
     return joint([new, *earlier])
+
+
+def _public_before(union: Union, cells: pl.DataFrame) -> pl.Series:
+    """Which of the suppressed cells are secondary ones that an earlier table publishes."""
+    told = [~np.isnan(table.published_values) for table in union.tables]
+    known = union.gathered([np.zeros_like(told[0]), *told[1:]])
+    rows = [known[place][~public] for public, place in zip(told, union.places, strict=True)]
+    return pl.Series(np.concatenate(rows)) & (cells["status"] == "secondary")
 
 
 def _insiders(
