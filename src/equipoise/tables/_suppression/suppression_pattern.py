@@ -24,7 +24,7 @@ from equipoise.tables._suppression.problem import (
 
 MAX_ROUNDED_DEMANDS = 4_000
 """Demands up to which the relaxed problem is looked at first, in the fast way: each round asks for all of them."""
-MAX_RELAXED_WORK = 60_000_000
+MAX_RELAXED_WORK = 300_000_000
 """Work the relaxed problem may take in the fast way."""
 
 
