@@ -36,7 +36,7 @@ def test_moves_add_up_within_rooms_and_leave_held_cells_still(grid):
     room = np.repeat(table.values[inner][:, None], 4, axis=1)
     room[knower[inner] >= 0, :2] = 0.0
     level = np.repeat(0.1 * table.values[inner][:, None], 4, axis=1)
-    moves = ProjectedMoves(matrix, 1).towards(level, room)
+    moves = ProjectedMoves(matrix, np.zeros(len(inner), dtype=np.int64), 1).towards(level, room)
     assert np.abs(matrix @ moves).max() < 1e-6
     assert (np.abs(moves) <= room * (1 + 1e-12)).all()
     assert (moves[room == 0] == 0).all()

@@ -21,6 +21,7 @@ from equipoise.tables._suppression.guarded_cells import guards, known_zeros, lim
 from equipoise.tables._suppression.insider_guard import widened
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
+from equipoise.tables._suppression.remembered_moves import remember
 from equipoise.tables._suppression.rounded_cells import rounded_published
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
@@ -94,15 +95,18 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
         levels = tuple(np.where(flagged, level, 0.0) for level in (lower, upper))
         alive = progress if progress is None else progress.going_on
         pattern = _guarded(
-            tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive
-        )
+            tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive,
+            hurry=progress is not None and progress.stopped,
+        )  # fmt: skip
         pattern = replace(pattern, suppressed=pattern.suppressed | secondary)
+    else:
+        remember(union.values, pattern.suppressed, pattern.moves())
     return union, pattern
 
 
 def _guarded(
     tables: Sequence[Table], union: Union, system: SuppressionTable, pattern: Suppression, *, usable: Any,
-    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None,
+    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None, hurry: bool = False,
 ) -> Suppression:  # fmt: skip
     """The pattern with what else it takes against those who contribute to these tables, and to earlier ones.
 
@@ -121,9 +125,11 @@ def _guarded(
     guarded = widened(
         own, system, pattern.suppressed[cells] | own.atoms, usable[cells] | own.atoms, below=below, above=above,
         cost=np.where(own.atoms, 0.0, costs[cells]), coalition=mask.coalition, work=pattern.work, progress=progress,
+        moves=pattern.moves() if own is union else [], hurry=hurry,
     )  # fmt: skip
     if own is union:
         suppressed, weaker = guarded.suppressed, guarded.weaker
+        remember(union.values, suppressed, guarded.moves)
     else:
         suppressed, weaker = pattern.suppressed.copy(), cells[guarded.weaker]
         suppressed[cells[guarded.suppressed & ~own.atoms]] = True
