@@ -24,6 +24,7 @@ from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.remembered_moves import remember
 from equipoise.tables._suppression.rounded_cells import rounded_published
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
+from equipoise.tables._suppression.time_estimate import with_estimate
 
 if TYPE_CHECKING:
     from equipoise.tables.audits.joint_audit import KnownTable
@@ -39,11 +40,11 @@ LEAST_MOVE = 1e-4
 def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
     """The tables with primary and the cheapest secondary suppression, protected together and proven.
 
-    There is a sign of life every second. When `progress` says stop, the pattern is completed by the quick way: the
-    first moves that protect, nothing made cheaper; the law says so.
+    There is a sign of life every second, and an estimate of the time in all. When `progress` says stop, the pattern is
+    completed by the quick way: the first moves that protect, nothing made cheaper; the law says so.
     """
     with signs_of_life(progress, "looking at the table") as alive:
-        stoppable = Stoppable(alive) if alive is not None else None
+        stoppable = Stoppable(with_estimate(alive)) if alive is not None else None
         union, pattern = _together(tables, mask, stoppable)
     early = stoppable is not None and stoppable.stopped
     return [_suppressed(table, place, pattern, mask, early) for table, place in zip(tables, union.places, strict=False)]
