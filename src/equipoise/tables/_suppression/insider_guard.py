@@ -25,7 +25,7 @@ MAX_PRUNED = 2_000
 PRUNING_TOLERANCE = 1e-9
 """Share of its level that a cell may lose by the removal of another: rounding."""
 WIDENING = "suppressing more against those who contribute"
-GUARD_SHARE, MIN_GUARD_WORK = 2, 2_000_000_000
+GUARD_SHARE, MIN_GUARD_WORK = 2, 800_000_000
 """Work of the guard as a multiple of that of the pattern; what it may take anyway: some 20 seconds."""
 
 

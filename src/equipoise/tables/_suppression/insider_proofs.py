@@ -8,6 +8,7 @@ They are the pattern's own, then others found by projection (`projected_moves`),
 those held still against whom something is open. What is left is asked one by one.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -83,7 +84,7 @@ class InsiderProofs:
         matrix = self.table.additive.by_cell[:, self.cells].tocsr()
         matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
         moves = ProjectedMoves(matrix, self.label[self.cells], len(self.cells))
-        stages = [lambda: self._project(moves, self._stills(together=together))]
+        stages: list[Callable[[], None]] = [lambda: self._project(moves, self._stills(together=together))]
         if not together:
             stages.append(lambda: self._sweep(matrix.tocsc(), progress))
         for stage in stages:
@@ -261,9 +262,11 @@ class InsiderProofs:
         old = self.open.pop(demand, None)
         self.met[demand] = True
         if self.floor is not None:
-            lowered = raised = (values >= -(self.floor[self.seats.first[seats]] + self.slack)[:, None]).any(axis=1)
+            above: Booleans = values >= -(self.floor[self.seats.first[seats]] + self.slack)[:, None]
+            below = above
         else:
-            lowered, raised = (values <= 0).any(axis=1), (values >= 0).any(axis=1)
+            below, above = values <= 0, values >= 0
+        lowered, raised = np.asarray(below.any(axis=1)), np.asarray(above.any(axis=1))
         if old is not None:
             lowered, raised = lowered | old.lowered, raised | old.raised
         left = ~(lowered & raised)

@@ -25,8 +25,8 @@ from equipoise.tables._suppression.problem import SuppressionTable
 if TYPE_CHECKING:
     from equipoise.tables._suppression.contributor_knowledge import Minds
 
-MAX_INSIDER_WORK = 6_000_000_000
-"""Work (`Program.work`) of an audit against contributors: some 40 seconds; cells not reached by then are said."""
+MAX_INSIDER_WORK = 2_000_000_000
+"""Work (`Program.work`) of an audit against contributors: up to a minute; cells not reached by then are said."""
 MAX_FEW = 12
 """People against whom a demand that is met is asked about one by one; for more a move is found that few touch."""
 MAX_MOVES = 40

@@ -22,6 +22,8 @@ PUSH_STEPS, PUSH_TOLERANCE = 80, 1e-4
 LAST_STEPS, LAST_TOLERANCE = 1_500, 1e-10
 """Steps of conjugate gradients and what may be missed, of the first projections and of the last."""
 STEPS_BETWEEN_CHECKS = 10
+STEPS_PER_WORK = 6
+"""Steps that take the time of one of a program (`Program.work`), by cell."""
 
 
 class ProjectedMoves:
@@ -84,5 +86,5 @@ class ProjectedMoves:
             now = np.einsum("ij,ij->j", missed, scaled)
             ahead = scaled + np.divide(now, gained, out=np.zeros_like(now), where=gained > 0) * ahead
             gained = now
-            self.work += weight.size
+            self.work += weight.size // STEPS_PER_WORK
         return aim - weight * (self.across @ price)
