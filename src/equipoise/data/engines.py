@@ -11,8 +11,8 @@ from typing import Any, Literal, NoReturn
 import narwhals as nw
 import polars as pl
 
+from equipoise.data.quiet_panics import quiet_panics
 from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError
-from equipoise.ground.quiet_panics import quiet_panics
 from equipoise.ground.system import disk_error
 
 Frame = nw.LazyFrame[Any]

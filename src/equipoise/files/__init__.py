@@ -10,6 +10,7 @@ import polars as pl
 
 from equipoise.data.engines import Frame
 from equipoise.data.labels import Labels
+from equipoise.data.quiet_panics import quiet_panics
 from equipoise.data.records import Records, Source
 from equipoise.data.roles import Roles
 from equipoise.files import argus, arrow, delimited, excel, many_files, orc, parquet, rdata, sas, spss, stata
@@ -24,7 +25,6 @@ from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
 from equipoise.files.statistical import CODE_COLUMN_PREFIX
 from equipoise.ground.errors import DataError, EquipoiseError, MissingExtraError, RolesError, hint
-from equipoise.ground.quiet_panics import quiet_panics
 from equipoise.ground.whole_files import staged_with_companions
 
 MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, database_file, rdata)

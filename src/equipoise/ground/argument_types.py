@@ -195,8 +195,8 @@ def _check(kind: Any) -> Check | None:
 
 
 def _any(checks: list[Check | None]) -> Check | None:
-    known = [check for check in checks if check is not None]
-    return None if len(known) < len(checks) else lambda value: any(check(value) for check in known)
+    definite = [check for check in checks if check is not None]
+    return None if len(definite) < len(checks) else lambda value: any(check(value) for check in definite)
 
 
 def _plain(kind: Any) -> Check | None:
@@ -209,15 +209,15 @@ def _plain(kind: Any) -> Check | None:
     if not getattr(kind, "_is_protocol", False):
         return lambda value: isinstance(value, kind)
     members = [name for base in kind.__mro__[:-1] for name in vars(base) if not name.startswith("_")]
-    known: dict[type, bool] = {}
+    answers: dict[type, bool] = {}
 
     def follows(value: Any) -> bool:
         if isinstance(value, type):
             return False
         kind_of = type(value)
-        if kind_of not in known:
-            known[kind_of] = all(hasattr(value, name) for name in members)
-        return known[kind_of]
+        if kind_of not in answers:
+            answers[kind_of] = all(hasattr(value, name) for name in members)
+        return answers[kind_of]
 
     return follows
 

@@ -74,8 +74,8 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
 
 def disk_error(error: OSError) -> tuple[int | None, str]:
     """Number and words of an error of the system, also where an engine gives it as text; empty where it is none."""
-    told = re.search(r"\(os error (\d+)\)", str(error)) if error.errno is None else None
-    number = int(told[1]) if told else error.errno
+    match = re.search(r"\(os error (\d+)\)", str(error)) if error.errno is None else None
+    number = int(match[1]) if match else error.errno
     return number, os.strerror(number) if number is not None else ""
 
 

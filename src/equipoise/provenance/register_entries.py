@@ -40,8 +40,8 @@ def _wrong(entry: Any) -> str:
     """The first part of an entry that does not fit; nothing where all do."""
     if not isinstance(entry, dict):
         return "the entry"
-    wanted = OF_RECORDS if entry.get("kind") == "records" else ()
-    parts = {**REQUIRED, **{name: kind for name, kind in OPTIONAL.items() if name in entry or name in wanted}}
+    kinds = OF_RECORDS if entry.get("kind") == "records" else ()
+    parts = {**REQUIRED, **{name: kind for name, kind in OPTIONAL.items() if name in entry or name in kinds}}
     wrong = [name for name, kind in parts.items() if name not in entry or not fits(entry[name], kind)]
     if not wrong:
         try:

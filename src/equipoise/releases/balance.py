@@ -223,12 +223,12 @@ def kept_journal(
         if isinstance(problem, RefusedError) or not journal.known:
             journal.remove()
             raise
-        kept = f"What was tried is kept in {str(place)!r}: run it again to go on."
+        advice = f"What was tried is kept in {str(place)!r}: run it again to go on."
         if not isinstance(problem, Cancelled | KeyboardInterrupt):
-            problem.add_note(kept)
+            problem.add_note(advice)
             raise
         reason = str(problem).replace(" Nothing was written.", "") or "Stopped."
-        raise Cancelled(f"{reason} Nothing was released. {kept}") from None
+        raise Cancelled(f"{reason} Nothing was released. {advice}") from None
     except BaseException as problem:
         problem.add_note(f"What was tried is kept in {str(place)!r}.")
         raise

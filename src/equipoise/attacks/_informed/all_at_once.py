@@ -48,10 +48,10 @@ def _blocks(space: CandidateSpace, block: Integers, sought: Integers) -> Iterato
     which are the same in both files and would settle ties.
     """
     values = [[*(c[side] for c in space.coordinates), *(c[side] for c in space.codes)] for side in (0, 1)]
-    order, asked = np.lexsort([*values[0], block]), np.lexsort([*values[1], sought])
+    order, who = np.lexsort([*values[0], block]), np.lexsort([*values[1], sought])
     for number in np.intersect1d(block, sought):
-        ends = [np.searchsorted(codes[rows], [number, number + 1]) for codes, rows in ((block, order), (sought, asked))]
-        yield asked[slice(*ends[1])], order[slice(*ends[0])]
+        ends = [np.searchsorted(codes[rows], [number, number + 1]) for codes, rows in ((block, order), (sought, who))]
+        yield who[slice(*ends[1])], order[slice(*ends[0])]
 
 
 def _ways(space: CandidateSpace, people: Integers, records: Integers, *, exact: bool) -> Iterator[tuple[str, Integers]]:

@@ -207,7 +207,7 @@ def chance_of_own(
     linked = assigned >= 0
     size = len(counts_of)
     keys, counts = np.unique(looks[linked] * size + point_of[assigned[linked]], return_counts=True)
-    wanted = looks * size + point_of[own]
-    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    hits = np.where(keys[place] == wanted, counts[place], 0) if len(keys) else np.zeros(len(wanted))
+    due = looks * size + point_of[own]
+    place = np.minimum(np.searchsorted(keys, due), max(len(keys) - 1, 0))
+    hits = np.where(keys[place] == due, counts[place], 0) if len(keys) else np.zeros(len(due))
     return np.asarray(hits / np.bincount(looks)[looks] / counts_of[point_of[own]])

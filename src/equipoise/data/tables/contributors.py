@@ -40,7 +40,7 @@ class Contributors:
         people, owner = np.unique(sets.owners[real], return_inverse=True)
         own = sets.own[real]
         pairs, place = np.unique(of_unit[real] * len(people) + owner, return_inverse=True)
-        known = np.where(np.isnan(own) | (np.nanmin(own, initial=0.0) < 0), 0.0, own)
+        identified = np.where(np.isnan(own) | (np.nanmin(own, initial=0.0) < 0), 0.0, own)
         atom, number = np.divmod(pairs, len(people))
         inside = sparse.csr_array((cells, cells))
         for i in sets.linked:
@@ -55,7 +55,7 @@ class Contributors:
             )
         atoms = np.unique(of_unit)
         itself = sparse.coo_array((np.ones(len(atoms)), (atoms, atoms)), shape=(cells, cells))
-        amounts = np.asarray(np.bincount(place, known, len(pairs)), dtype=np.float64)
+        amounts = np.asarray(np.bincount(place, identified, len(pairs)), dtype=np.float64)
         return cls(atom, number, amounts, sparse.csr_array(inside + itself), bool(np.isnan(own).any()))
 
     @cached_property

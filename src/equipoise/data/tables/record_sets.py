@@ -266,15 +266,15 @@ def with_owners(members: Sequence[Members | None]) -> list[Members | None]:
 
     A holding that one table knows is one in the others as well. O(records).
     """
-    known = [one for one in members if one is not None]
-    if all(one.holders is None for one in known):
+    identified = [one for one in members if one is not None]
+    if all(one.holders is None for one in identified):
         return [None if one is None else replace(one, owners=one.units) for one in members]
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    start = 1 + max((int(one.units.max(initial=-1)) for one in known), default=-1)
+    start = 1 + max((int(one.units.max(initial=-1)) for one in identified), default=-1)
     ends: list[tuple[Integers, Integers]] = []
-    for one in known:
+    for one in identified:
         if one.holders is not None:
             holdings, number = np.unique(one.holders, return_inverse=True)
             ends.append((one.units, start + number))

@@ -208,14 +208,14 @@ def _subsets_first(masks: Integers, prices: Floats) -> bool:
 
     Those who are in it would have found each other, and who lends to them, without the others.
     """
-    known = np.full(int(masks.max()) + 1, np.inf)
-    known[masks], known[0] = prices, 0.0
+    subsets = np.full(int(masks.max()) + 1, np.inf)
+    subsets[masks], subsets[0] = prices, 0.0
     one_less = [
         (mask, mask & ~(1 << key))
         for key in range(int(masks.max()).bit_length())
         for mask in [masks[masks >> key & 1 == 1]]
     ]
-    return all((known[less] < known[mask]).all() for mask, less in one_less)
+    return all((subsets[less] < subsets[mask]).all() for mask, less in one_less)
 
 
 def _one_by_one(problem: SuppressionProblem, rows: ReleasedRows) -> Shares | None:

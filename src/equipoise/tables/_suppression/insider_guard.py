@@ -100,7 +100,7 @@ def _widen_for_coalitions(
         audit = new
         minds, size = kinds_of(union, meeting.table, hidden, coalition)[kind]
         answer = audit.against(minds, size, kind)
-        found = False
+        failing = False
         for failure in tracked(answer.failures, WIDENING, progress):
             key = failure.cell, failure.sign, failure.still.tobytes()
             if key in hopeless or meeting.left < 0:
@@ -109,10 +109,10 @@ def _widen_for_coalitions(
             if not full:
                 hopeless.add(key)
             if move is not None:
-                found = True
+                failing = True
                 hidden[move.cells] = True
                 audit.note(move)
-        if not found:
+        if not failing:
             break
     meeting.weaker |= {failure.cell for failure in answer.failures} | {cell for cell, *_ in hopeless}
     meeting.weaker |= set(answer.cells[answer.unsettled].tolist())

@@ -121,12 +121,12 @@ class InsiderProofs:
         """Moves towards everything that is open, all found together."""
         most = MAX_PROJECTED_ROOM * float(self.level.max(initial=0.0))
         waiting = self.waiting()
-        room, wanted = (np.zeros((len(self.cells), PROJECTED_MOVES)) for _ in range(2))
+        room, aims = (np.zeros((len(self.cells), PROJECTED_MOVES)) for _ in range(2))
         for number in range(PROJECTED_MOVES):
             room[:, number] = np.minimum(np.minimum(*self._rooms(stills[:, number])), most)[self.cells]
-        np.maximum.at(wanted, np.searchsorted(self.cells, self.cell[waiting]), self.level[waiting][:, None])
+        np.maximum.at(aims, np.searchsorted(self.cells, self.cell[waiting]), self.level[waiting][:, None])
         spent = moves.work
-        change = moves.towards(wanted, room)
+        change = moves.towards(aims, room)
         self._take(change)
         self.work += moves.work - spent
 
@@ -134,8 +134,8 @@ class InsiderProofs:
         """Learn from moves of all cells (columns), and keep them for others."""
         self.learn_many(change)
         for column in change.T:
-            moved = np.flatnonzero(column)
-            self.learned.append((self.cells[moved], column[moved]))
+            changes = np.flatnonzero(column)
+            self.learned.append((self.cells[changes], column[changes]))
 
     def _sweep(self, matrix: Any, progress: Progress | None) -> None:
         """Interior-point moves towards half of what is open each, moving known cells as most of that half need it."""
@@ -243,10 +243,12 @@ class InsiderProofs:
         first, last = self.seats.of_component(np.arange(components))
         for demand in self.waiting().tolist():
             spot, sign, level = np.searchsorted(self.cells, self.cell[demand]), self.sign[demand], self.level[demand]
-            component, here = label[spot], change[spot]
-            limit = np.where(sign * here > 0, limits[0][component], limits[1][component])
-            far = np.abs(here) * np.where(here == 0, 0.0, limit)
-            good = (here != 0) & (far >= level * (1 - LEVEL_TOLERANCE)) & (missed <= RELATION_TOLERANCE * np.abs(here))
+            component, steps = label[spot], change[spot]
+            limit = np.where(sign * steps > 0, limits[0][component], limits[1][component])
+            far = np.abs(steps) * np.where(steps == 0, 0.0, limit)
+            good = (
+                (steps != 0) & (far >= level * (1 - LEVEL_TOLERANCE)) & (missed <= RELATION_TOLERANCE * np.abs(steps))
+            )
             if not good.any():
                 continue
             if self.met[demand]:
@@ -254,7 +256,7 @@ class InsiderProofs:
             else:
                 seats = np.arange(first[component], last[component])
                 seats = seats[self.seats.who[seats] != self.knower[self.cell[demand]]]
-            self._settle(demand, seats, values[seats][:, good] * (sign * level / here[good]))
+            self._settle(demand, seats, values[seats][:, good] * (sign * level / steps[good]))
             self.work += len(seats) * int(good.sum())
 
     def _settle(self, demand: int, seats: Integers, values: Floats) -> None:
@@ -269,17 +271,17 @@ class InsiderProofs:
         lowered, raised = np.asarray(below.any(axis=1)), np.asarray(above.any(axis=1))
         if old is not None:
             lowered, raised = lowered | old.lowered, raised | old.raised
-        left = ~(lowered & raised)
-        if left.any():
-            self.open[demand] = _Open(seats[left], lowered[left], raised[left])
+        remaining = ~(lowered & raised)
+        if remaining.any():
+            self.open[demand] = _Open(seats[remaining], lowered[remaining], raised[remaining])
 
     def drop(self, demand: int, who: int) -> None:
         """Ask no more for a demand against somebody."""
         if (old := self.open.pop(demand, None)) is None:
             return
-        left = self.seats.who[old.seats] != who
-        if left.any():
-            self.open[demand] = _Open(old.seats[left], old.lowered[left], old.raised[left])
+        remaining = self.seats.who[old.seats] != who
+        if remaining.any():
+            self.open[demand] = _Open(old.seats[remaining], old.lowered[remaining], old.raised[remaining])
 
     def proofs(self) -> dict[tuple[int, int], tuple[bool, frozenset[int]]]:
         """For each demand, by cell and sign: whether a move meets it, and against whom it is not proven yet."""

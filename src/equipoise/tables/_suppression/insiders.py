@@ -125,8 +125,8 @@ class InsiderAudit:
         cells = self.sensitive[inside[self.sensitive]]
         cell, sign = np.tile(cells, 2), np.repeat(np.array([1, -1]), len(cells))
         level = np.concatenate([self.above[cells], self.below[cells]])
-        asked = level > 0
-        bulk = InsiderProofs(self.table, self.components, (cell[asked], sign[asked], level[asked]), knower, room, floor)
+        due = level > 0
+        bulk = InsiderProofs(self.table, self.components, (cell[due], sign[due], level[due]), knower, room, floor)
         if not together:
             bulk.learn_all(self.learned)
         bulk.run(self.progress, self.work // 2, together=together)

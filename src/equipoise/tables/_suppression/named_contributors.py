@@ -55,9 +55,9 @@ class NamedContributors:
     def all_at_once(self) -> tuple[Integers, Floats | None, Floats | None]:
         if self.size == 1:
             return self.known, self.room, None
-        known = self.known.copy()
-        known[self.contributors.atom[self.whole]] = self.contributors.owner[self.whole]
-        return known, None, None
+        certain = self.known.copy()
+        certain[self.contributors.atom[self.whole]] = self.contributors.owner[self.whole]
+        return certain, None, None
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         owners = self._knowing(move)
@@ -79,8 +79,8 @@ class NamedContributors:
             sole = self.known[move.cells]
             owners = frozenset(sole[sole >= 0].tolist())
             if self.size > 1:
-                moved = self.contributors.entries_in(np.sort(move.cells))
-                owners |= frozenset(self.contributors.owner[moved[self.whole[moved]]].tolist())
+                changes = self.contributors.entries_in(np.sort(move.cells))
+                owners |= frozenset(self.contributors.owner[changes[self.whole[changes]]].tolist())
             self.knowing[id(move)] = move, owners
         return self.knowing[id(move)][1]
 

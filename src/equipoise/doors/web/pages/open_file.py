@@ -121,9 +121,9 @@ def _policy(office: Office, path: Path) -> dict[str, Any]:
 
 def _checked(office: Office, path: Path) -> dict[str, Any]:
     """A policy as it is written; refused where it, or one that it extends, names a file outside the working folder."""
-    place, first, seen = path, dict[str, Any](), set[Path]()
-    while place not in seen:
-        seen.add(place)
+    place, first, looked_at = path, dict[str, Any](), set[Path]()
+    while place not in looked_at:
+        looked_at.add(place)
         try:
             plain = tomllib.loads(place.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError, RecursionError):

@@ -143,10 +143,10 @@ def with_columns(memory: Memory, folder: Path, policy: Policy, draft: Policy, pi
     chosen = {name: asked_level(by_name[name], levels.get(name) if name in before["by"] else None) for name in by}
     more = {role: picks[role] for role in ("value", "weight", "holding", "subtotals", "apriori")}
     settings = {**before, **more, "by": by, "levels": {c: level for c, level in chosen.items() if level != ORIGINAL}}
-    named = (
+    usable = (
         by if picks["statistic"] == "share" else [c for c in by_name if by_name[c]["numeric"] and c != picks["value"]]
     )
-    column = picks["of"] if picks["of"] in named else "" if picks["statistic"] == "share" else next(iter(named), "")
+    column = picks["of"] if picks["of"] in usable else "" if picks["statistic"] == "share" else next(iter(usable), "")
     settings = plain.with_statistic(settings, picks["statistic"] if picks["value"] else "", column)
     return {**settings, "rules": _refitted(before, settings)}
 
