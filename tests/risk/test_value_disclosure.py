@@ -38,6 +38,22 @@ def test_noise_matches_the_shrinking_snooper() -> None:
     assert row["mean"] == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.parametrize("panel", [1, 4])
+def test_the_interval_covers_what_the_law_tells(panel: int) -> None:
+    """Noise of half a standard deviation leaves R^2 = 1 / 1.25, in people of one row or of four alike."""
+    rng, inside = np.random.default_rng(7), 0
+    for _ in range(200):
+        x, noise = (np.repeat(rng.normal(0, scale, 300 // panel), panel) for scale in (1.0, 0.5))
+        person = np.arange(300) // panel
+        original, released = (
+            eq.Records.of(pl.DataFrame({"p": person, "x": column}), eq.Roles(numeric="x", person="p"))
+            for column in (x, x + noise)
+        )
+        low, high = eq.risk.ValueDisclosure(snooper="own").measure(released, original).interval or (1.0, 0.0)
+        inside += low <= 0.8 <= high
+    assert inside / 200 > 0.95 - 5 * (0.95 * 0.05 / 200) ** 0.5
+
+
 def test_worked_by_hand() -> None:
     """x = 0, 2; y = 1, 3: the link misses by 1 each (MSE 1 = the variance), the line through them is exact."""
     found = ValueDisclosure().measure(*pair(np.array([0.0, 2.0]), np.array([1.0, 3.0])))

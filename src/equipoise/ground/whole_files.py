@@ -213,10 +213,15 @@ def _put(stage: Path, target: Path) -> None:
     system.sync(target.parent)
 
 
+def new_stage(target: Path) -> Path:
+    """A path for a new stage; whoever holds the target may fill it."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+
+
 @contextmanager
 def _stage(target: Path) -> Iterator[Path]:
     """The path of a new stage, of which nothing is left afterwards."""
-    stage = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    stage = new_stage(target)
     try:
         with _naming(target, stage):
             yield stage

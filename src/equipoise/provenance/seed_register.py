@@ -26,7 +26,7 @@ from equipoise.ground import system
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError, RefusedError
 from equipoise.ground.randomness import Draws
-from equipoise.ground.whole_files import held, write_whole
+from equipoise.ground.whole_files import held, new_stage, write_whole
 from equipoise.provenance.fingerprint import hash_of, keyed_hash
 from equipoise.provenance.people_tokens import PeopleTokens, linked, true_values
 from equipoise.provenance.recipe_file import as_made
@@ -250,7 +250,7 @@ class Register:
         """A new folder to fill, while `shelving`; `shelve` moves it to its name."""
         if not self.shelf.is_dir():
             system.make_folder(self.shelf, private=True)
-        stage = self.shelf / f".{secrets.token_hex(4)}"
+        stage = new_stage(Path(self.path).resolve())
         system.make_folder(stage, private=True)
         return stage
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields
@@ -28,6 +28,8 @@ from equipoise.risk._snoopers import (
 
 SNOOPERS = ("mean", "linked record", "best linear", "all columns", "curved", "nearest", "flexible", "trees")
 Errors = dict[str, float]
+NORMAL_95, EXACT_SHARE = 1.96, 1e-12
+"""Standard errors of a 95 % interval; share of the variance below which an error is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class ValueDisclosure:
 
     value = 1 - MSE / Var(x) of the strongest, the reciprocal-MSE risk on a scale from 0 (nothing but the mean) to 1
     (the value itself). The detail has a row per column: the relative MSE of each snooper, `risk`, who is `strongest`,
-    and `baseline`.
+    and `baseline`. With a person's own record the interval (95 %) is how far chance may move the number in a file of so
+    many units: the standard error of MSE / Var(x), a ratio of means over units, with the squared errors of the best
+    linear rule as the shape of those of the strongest.
 
     Source: Duncan and Keller-McNulty (2000), risk as the reciprocal of the snooper's mean squared error; Kim (1986) and
     Fuller (1993), *Masking procedures for microdata disclosure limitation*, for prediction from all masked columns;
@@ -93,6 +97,7 @@ class ValueDisclosure:
             label(self),
             float(worst["risk"]),
             baseline=float(worst["baseline"]),
+            interval=_interval(worst["risk"], worst["chance"]),
             unit="share of the variance of a value",
             notes=(f"Strongest in {worst['column']!r}: {worst['strongest']}.", *self._assumption(released)),
             cells=lambda: table,
@@ -118,7 +123,8 @@ class ValueDisclosure:
             _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear, units))
             if self.trees:
                 _add(errors, "trees", crossed_tree_errors(terms.linear, released_table, originals))
-        return [_row(column, error) for column, error in zip(columns, errors, strict=True)]
+        chances = [_relative_standard_error(y, x, units) for y, x in zip(masked.T, originals.T, strict=True)]
+        return [_row(*row) for row in zip(columns, errors, chances, strict=True)]
 
     def _synthetic(self, released: Records, original: Records, columns: tuple[str, ...]) -> list[dict[str, object]]:
         """Snoopers who learn from synthetic records and know a person's other columns."""
@@ -191,8 +197,27 @@ def _correlation(x: Floats, y: Floats) -> float:
     return float(np.clip(np.corrcoef(x, y)[0, 1], -1.0, 1.0))
 
 
-def _row(column: str, errors: Errors) -> dict[str, object]:
+def _relative_standard_error(y: Floats, x: Floats, units: Integers) -> float:
+    """Standard error of a mean squared error over the variance, as a share of it, by the best linear rule's errors."""
+    both = ~np.isnan(x) & ~np.isnan(y)
+    if both.sum() < 3 or np.ptp(y[both]) == 0 or np.ptp(x[both]) == 0:
+        return 0.0
+    centred = x[both] - x[both].mean()
+    errors = (centred - np.polyval(np.polyfit(y[both] - y[both].mean(), centred, 1), y[both] - y[both].mean())) ** 2
+    if errors.mean() <= EXACT_SHARE * (centred**2).mean():
+        return 0.0
+    excess = errors / errors.mean() - centred**2 / (centred**2).mean()
+    sums = np.bincount(np.unique(units[both], return_inverse=True)[1], weights=excess)
+    return float(np.sqrt((sums**2).sum()) / both.sum())
+
+
+def _interval(risk: float, relative_standard_error: float) -> tuple[float, float] | None:
+    half = NORMAL_95 * (1.0 - risk) * relative_standard_error
+    return (max(0.0, risk - half), min(1.0, risk + half)) if half > 0 else None
+
+
+def _row(column: str, errors: Errors, chance: float = 0.0) -> dict[str, object]:
     strongest = min(errors, key=lambda name: errors[name])
     risk = min(1.0, max(0.0, 1.0 - errors[strongest]))
     relative = {name: errors.get(name) for name in SNOOPERS}
-    return {"column": column, **relative, "risk": risk, "strongest": strongest, "baseline": 0.0}
+    return {"column": column, **relative, "risk": risk, "chance": chance, "strongest": strongest, "baseline": 0.0}
