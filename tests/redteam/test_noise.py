@@ -165,6 +165,25 @@ def test_links_in_a_made_file(record: Record, kind: str) -> None:
     record("noise", f"0.3 sd, {kind}", file="made", measure="person linked", reported=reported, reached=max(reached))
 
 
+def test_links_by_amounts_and_a_group_of_weights(record: Record) -> None:
+    """The released weight follows from the true one and parts the file; squared distances assign each part."""
+    rng = np.random.default_rng(8)
+    table = made(300).with_columns(weight=pl.Series(rng.gamma(2, 50, 300)))
+    original = eq.read(table, eq.Roles(numeric=list("abcde"), weight="weight"))
+    masks = eq.masks.Noise(list("abcde"), 0.5, "correlated"), eq.masks.CoarsenWeights(5)
+    released = eq.Recipe(masks, 1).run(original)
+    z, x = arrays(released, original)
+    group = np.empty(300)
+    group[np.argsort(x[:, 5])] = np.sort(z[:, 5])
+    costs = cdist(*whitened(x[:, :5], z[:, :5]), "sqeuclidean") + 1e6 * ~np.isclose(group[:, None], z[:, 5])
+    people, records = linear_sum_assignment(costs)
+    score, reached = eq.attack(released, original, size=1).strongest.score, float((people == records).mean())
+    assert score.interval is not None
+    parameter, error = "0.5 sd, correlated, 5 groups of weights", score.interval[1] - score.value
+    record("noise", parameter, file="made", measure="person linked", reported=score.value, reached=reached, error=error)
+    assert score.value >= eq.attacks.Informed(known=tuple(table.columns)).measure(released, original).value
+
+
 def by_share(x: np.ndarray, z: np.ndarray, scale: float) -> float:
     """One-to-one by what each value was multiplied with."""
     shares = z / x[:, None] - 1

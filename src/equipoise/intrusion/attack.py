@@ -187,18 +187,20 @@ def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
     """Intruders who know something else: the one or two columns that tell most, by exact agreement and by distance.
 
     Where these do not find everybody, and nobody said what is known, also those who know all numbers, all keys and
-    numbers, and all columns: by exact agreement in what was left unchanged, and every distance in the rest.
+    numbers, and all columns: by exact agreement in what was left unchanged, every distance in the rest, and the laws.
     """
     if files.released.synthetic:
         return []
-    nearest, every = find("nearest", "measure"), _everything(files)
+    nearest, informed, every = find("nearest", "measure"), find("informed", "measure"), _everything(files)
     join, share = best_join(files, every) if files.truth != "unknown" else ((), 0.0)
     attacks = [nearest(known=join), nearest(known=join, nominal=join)] if join and set(join) != set(columns) else []
     numbers, keys = (tuple(c for c in getattr(files.original.roles, role) if c) for role in ("numeric", "keys"))
     wider = [known for known in (numbers, (*keys, *numbers), every) if known and set(known) != set(columns)]
     everybody = share == 1.0 and (files.rest is None or files.rest.certain)
     for known in dict.fromkeys(wider) if whole and not everybody else ():
-        attacks += _variants(nearest, files, *_aimed(files, known))
+        by_distance = list(_variants(nearest, files, *_aimed(files, known)))
+        by_law = [informed(known=known_to(by_distance[0], known))] if by_distance and files.truth != "unknown" else []
+        attacks += [*by_distance, *by_law]
     return attacks
 
 
