@@ -96,7 +96,8 @@ class Recognisable:
         strongest = max(means, key=lambda name: max(means[name]))
         mean, share = means[strongest]
         value = max(bound, mean, share)
-        low, high = wilson(share, float(law.counts[rare & ~np.isnan(intruders[strongest][0])].sum()))
+        tried = float(law.counts[rare & ~np.isnan(intruders[strongest][0])].sum())
+        low, high = wilson(share, tried)[0], wilson(max(mean, share), tried)[1]
         risks = np.fmax(by_keys, np.fmax.reduce([best for best, _ in intruders.values()]))
         return Score(
             label(self),
