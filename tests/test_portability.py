@@ -17,7 +17,8 @@ from equipoise.ground.errors import DataError
 
 SOURCE = Path(eq.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MACHINE = SOURCE / "ground" / "system.py"
+MACHINE = [SOURCE / "ground" / "system.py", SOURCE / "ground" / "file_locks.py", SOURCE / "data" / "quiet_panics.py"]
+"""What knows the system: files and processes, locks, and what an engine writes by itself."""
 SYSTEM_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "signal", "msvcrt", "winreg", "ctypes"}
 SYSTEM_MODULES |= {"shlex", "multiprocessing", "subprocess", "platform", "syslog", "mmap"}
 OWN_OF_OS = {"environ", "PathLike", "fspath", "cpu_count"}
@@ -86,8 +87,8 @@ def _own_open(node: ast.Call) -> bool:
     return ast.unparse(node.func).startswith(("gzip.", "bz2.", "lzma.", "archive.", "KNOWN["))
 
 
-def test_only_one_module_knows_the_system() -> None:
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES if path != MACHINE}
+def test_only_the_machine_room_knows_the_system() -> None:
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES if path not in MACHINE}
     found = [f"{path.relative_to(SOURCE).as_posix()}:{what}" for path, tree in trees.items() for what in problems(tree)]
     assert found == []
     assert len(trees) > 200

@@ -393,7 +393,7 @@ BAD: list[tuple[list[str], str]] = [
     (["--by", "region", "--counts", "key", *RULE], "of its own"),
     (["--by", "region,industry", "--value", "turnover", *RULE, "--publish", "region=zz"], "no label 'zz'"),
     (["--by", "region,industry", "--value", "turnover", *RULE, "--publish", "regio=zz"], "Did you mean 'region'"),
-    (["--by", "region,industry", "--value", "turnover", *RULE, "--apriori", "none.hst"], "cannot be read"),
+    (["--by", "region,industry", "--value", "turnover", *RULE, "--apriori", "none.hst"], "There is no a-priori file"),
     (["--by", "region", "--value", "turnover", "--cell-key", "--suppress", "region=Total"], "does not heed"),
     (["--by", "region", "--key", "key", *RULE], "--key is for --cell-key"),
     (["--by", "region", "--value", "turnover", *RULE, "--method", "slow"], "'fast' or 'optimal'"),

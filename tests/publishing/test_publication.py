@@ -410,7 +410,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: published().choose(risk_at_most=20), "Write 20 % as 0.2"),
     (lambda: published().choose(publish_share=-0.1), "share between 0 and 1"),
     (lambda: published().choose(cutoff=0), "cutoff must be"),
-    (lambda: published().compare({"x": "uniques:10"}), "pairs"),
+    (lambda: published().compare({"x": "uniques:10"}), "a dict of"),
     (lambda: published().compare(ties="any"), "ties must be"),
     (lambda: published().compare(ties=[3, 4]), "ties must be"),
     (lambda: published().compare()["posterior"], "Did you mean 'posterior mean'"),

@@ -167,7 +167,7 @@ def test_the_held_table() -> None:
 
 def test_bad_parameters() -> None:
     table = Suppress(PPercent(0.1)).apply(table_of(FIRMS), Draws(1))
-    with pytest.raises(eq.ParameterError, match="'against' is one of everybody, outsider"):
+    with pytest.raises(eq.ParameterError, match="against must be 'everybody' or 'outsider'"):
         audit(table, against="neighbour")  # type: ignore[arg-type]
     with pytest.raises(eq.ParameterError, match="coalition must be a whole number"):
         audit(table, coalition=0)

@@ -282,7 +282,7 @@ def _words(kind: Any) -> str:
     if kind in WORDS:
         return WORDS[kind]
     if inspect.isclass(origin) and issubclass(origin, Mapping):
-        return "a dict"
+        return f"a dict of {_words(inside[1])}" if len(inside) > 1 else "a dict"
     if inspect.isclass(origin) and issubclass(origin, Iterable) and inside:
         return f"a list of {_words(inside[0])}"
     return str(getattr(origin or kind, "__name__", kind)).removeprefix("typing.")

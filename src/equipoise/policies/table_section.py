@@ -73,7 +73,7 @@ class TableLayout:
         (), "Cells that must be suppressed, and are protected like sensitive ones; as --publish.", cli="names",
         metavar="LABELS", panel=WISHES,
     )  # fmt: skip
-    apriori: str | None = option(
+    apriori: str | Path | None = option(
         None, "An a-priori file of tau-ARGUS (.hst): statuses, costs and protection levels of cells.", cli="text",
         metavar="FILE", panel=WISHES,
     )  # fmt: skip

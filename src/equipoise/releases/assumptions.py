@@ -81,7 +81,7 @@ def _emptied_columns(released: Records, original: Records) -> Iterator[str]:
     if released.synthetic or not columns or original.height() < 2:
         return
     counts = [nw.col(column).n_unique() for column in columns]
-    shares = [nw.col(column).is_null().cast(nw.Float64).mean().name.suffix(BLANK) for column in columns]
+    shares = [nw.col(column).is_null().cast(nw.Float64).mean().alias(column + BLANK) for column in columns]
     before, after = (collect_one(data.frame.select(*counts, *shares)) for data in (original, released))
     empty = [c for c in columns if after[c] <= 1 < before[c]]
     if empty:

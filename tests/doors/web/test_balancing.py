@@ -127,7 +127,7 @@ def test_a_run_that_was_stopped_goes_on_and_nothing_is_tried_twice(
 
     monkeypatch.setattr(Bench, "score", counted)
     folder, policy = sampled.folder, {**sampled.policy, "search": {"processes": 1}}
-    with pytest.raises(Cancelled, match="what was tried is kept"):
+    with pytest.raises(Cancelled, match="What was tried is kept"):
         work.try_all(lambda done, total, what: not (total and done >= 5), folder, policy)
     first = len(seen)
     assert 0 < first < 32

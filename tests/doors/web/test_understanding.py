@@ -132,13 +132,14 @@ def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
     assert [r["gone"] for r in found["rows"]] == sorted((r["gone"] for r in found["rows"]), reverse=True)
 
 
-def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> None:
+def test_the_worst_records_are_by_row_until_values_are_asked_for(file: Path) -> None:
     held, records = Memory(), recorded()
     found = understand.riskiest_records(held, file, POLICY, False)
     there = worst(records, count(records))
-    assert [row["id"] for row in found["rows"]] == [str(nr) for nr in there["nr"]]
+    assert [row["id"] for row in found["rows"]] == [str(row) for row in there["record"]]
     assert "values" not in found
     shown = understand.riskiest_records(held, file, POLICY, True)
+    assert [row["id"] for row in shown["rows"]] == [str(nr) for nr in there["nr"]]
     first = people().filter(pl.col("nr") == int(shown["rows"][0]["id"])).select(KEYS).row(0)
     assert shown["values"][0] == [understand.value_text(value) for value in first]
     nameless = understand.riskiest_records(held, file, POLICY | {"roles": {"keys": KEYS}}, True)

@@ -120,17 +120,20 @@ def _prepare_streams() -> None:
     open_standard_streams()
     for name, number, raw in (("stdout", 1, _Output), ("stderr", 2, _Messages)):
         stream = getattr(sys, name)
-        if (
-            isinstance(stream, TextIOWrapper)
-            and stream.buffer.fileno() == number
-            and stream is getattr(sys, f"__{name}__")
-        ):
+        if isinstance(stream, TextIOWrapper) and stream is getattr(sys, f"__{name}__") and _has_number(stream, number):
             stream.flush()
             setattr(sys, name, TextIOWrapper(
                 BufferedWriter(raw(number, "wb", closefd=False)), stream.encoding, line_buffering=stream.line_buffering
             ))  # fmt: skip
         if isinstance(stream := getattr(sys, name), TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _has_number(stream: TextIOWrapper, number: int) -> bool:
+    try:
+        return stream.fileno() == number
+    except (OSError, ValueError):
+        return False
 
 
 class OutputLost(OSError):

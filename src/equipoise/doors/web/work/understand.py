@@ -57,12 +57,16 @@ def keys(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
 
 
 def riskiest_records(memory: Memory, folder: Path, policy: Policy, values: bool) -> dict[str, Any]:
-    """The records most at risk by id or row number; with their keys and rare categories if `values`."""
+    """The records most at risk by row number; by their id, with their keys and rare categories, if `values`."""
     records, cells = _records_and_cells(memory, folder, policy)
     riskiest = memory.once_for(policy, "worst", lambda: worst(records, cells))
-    name = riskiest.columns[0]
-    rows = [{"id": str(row[0])[:MAX_VALUE_LENGTH], "risk": row[1], "alike": row[2]} for row in riskiest.iter_rows()]
-    facts: dict[str, Any] = {"name": name, "rows": rows, "keys": list(cells.by), "by_id": bool(records.roles.id)}
+    by_id = values and bool(records.roles.id)
+    name = riskiest.columns[1 if by_id else 0]
+    rows = [
+        {"id": str(row[name])[:MAX_VALUE_LENGTH], "risk": row["risk"], "alike": row["alike"]}
+        for row in riskiest.iter_rows(named=True)
+    ]
+    facts: dict[str, Any] = {"name": name, "rows": rows, "keys": list(cells.by), "by_id": by_id}
     risk = of_cells(cells)
     facts["tied"] = int(cells.n[risk >= rows[-1]["risk"]].sum()) if rows else 0
     if values:
@@ -235,11 +239,7 @@ def _keys(records: Records, cells: Cells) -> dict[str, Any]:
 
 def _values(records: Records, riskiest: pl.DataFrame, by: tuple[str, ...]) -> list[list[str]]:
     """The keys of the listed records, in the same order."""
-    key = riskiest.columns[0]
-    columns = (key, *(column for column in by if column != key)) if records.roles.id else by
-    rows = records.collect(*columns)
-    rows = rows if records.roles.id else rows.with_row_index("record")
-    picked = riskiest[key].cast(rows.schema[key]).to_frame().join(rows, on=key, how="left", maintain_order="left")
+    picked = records.collect(*by)[riskiest["record"]]
     return [[value_text(value) for value in row] for row in picked.select(by).rows()]
 
 
