@@ -55,12 +55,6 @@ GIBIBYTES = 4.0
 """What the larger tables may take."""
 GUARDS, GUARD_LIMIT = ("plain", "guarded"), 3.0
 """A pattern without and with the guard against contributors, and how many times the CPU the second may take."""
-LARGE = tuple(
-    (name, rule)
-    for name in list(SHAPES)[5:]
-    for rule in (("p-percent:10%", "min-count:3") if name.startswith(("3-way, ", "4-way, ")) else ("p-percent:10%",))
-)
-"""Tables and rules whose pattern is guarded against everybody and certified within the seconds above."""
 AUDITED = 11_000
 """Cells above which memory is judged, too."""
 
@@ -176,15 +170,6 @@ def suppression(scale: Scale) -> Iterator[Row | Skipped]:
         told = f"guard against contributors, {name}"
         yield Row(told, guarded["pattern"], plain["pattern"], GUARD_LIMIT, against="the pattern without it", note=note)
 
-    for name, rule in LARGE if scale.share >= 1 else ():
-        found = fresh("-m", "benchmarks.suppression", name, "guarded", rule)
-        told, limit = f"guarded and certified, {name}, {rule}", SECONDS[name]
-        note = (
-            f"{found['failed']:,.0f} cells known, less than a level against {found['kinds']:.0f} kinds of contributors"
-        )
-        yield Row(told, found["cpu"], limit * ratio, 1.0, against=f"{limit:g} s, scaled", note=note)
-        yield Row(f"{told}, memory", found["peak"], GIBIBYTES, 1.0, unit="GiB", against=f"{GIBIBYTES:g} GiB")
-
 
 def _note(found: Mapping[str, float]) -> str:
     gap = 1 - found["bound"] / found["cost"] if found["cost"] else 0.0
@@ -243,7 +228,7 @@ def measured_with_guard(name: str, rule: str, guarded: bool) -> dict[str, object
         "cost": float(value[(status == "secondary").to_numpy()].sum()), "pattern": pattern.cpu,
         "audit": audited.cpu, "cpu": pattern.cpu + audited.cpu, "silence": max(pauses), "peak": peak(),
         "failed": certificate.exact + certificate.exposed + certificate.insiders,
-        "less": list(certificate.attackers.short), "kinds": len(certificate.attackers.short),
+        "less": list(certificate.attackers.short),
     }  # fmt: skip
 
 

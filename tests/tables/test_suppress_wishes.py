@@ -169,7 +169,7 @@ def test_progress_is_told_and_can_stop() -> None:
     assert "finding cells to suppress" in told
 
 
-@pytest.mark.parametrize("calls", [0, 3, 20])
+@pytest.mark.parametrize("calls", [0, 3, 40])
 def test_stopped_early_the_pattern_is_completed_audited_and_says_so(calls: int) -> None:
     """By the audit; `test_suppress` holds the audit against linear programs that share nothing with it."""
     table, told = made(1), []

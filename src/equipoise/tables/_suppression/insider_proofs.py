@@ -1,23 +1,20 @@
-"""Proofs in bulk that sensitive cells keep their levels against contributors: few moves for millions of pairs.
+"""Proofs in bulk that sensitive cells keep their levels against contributors: one program for thousands of demands.
 
-A demand is met against contributor b by a move that leaves his cells still. It need not be one of those at hand: the
-moves that take a cell to its level are a convex set, so where one of them raises the cell of b and another lowers it,
-a mixture of both leaves it still. Somebody who knows only that a cell is at least so large is answered by one move
-that stays above that. So a handful of moves in random directions proves almost all pairs of a demand and a contributor.
-They are the pattern's own, then others found by projection (`projected_moves`), with nobody's cells held, then with
-those held still against whom something is open. What is left is asked one by one.
+A move that leaves the cells of contributor b still, and nobody's cells below what he has in them, proves every demand
+that it meets against b. First all contributors' cells are held still. A cell that is somebody's own cannot move then,
+and where many are alone in cells nothing can; so next a half of them is held still at a time, then ever smaller
+parts. Moves are found by projection (`projected_moves`); what these leave open by interior-point programs with parts
+of the contributors still. What is left then is asked one by one.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.bulk_moves import MAX_BULK_ROOM, OVERSHOOT, capped
-from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE
-from equipoise.tables._suppression.neighbourhood import Lists
+from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, living
 from equipoise.tables._suppression.projected_moves import ProjectedMoves
 
 if TYPE_CHECKING:
@@ -26,27 +23,27 @@ if TYPE_CHECKING:
 
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
-MIN_BULK_CELLS = 100
-"""Suppressed cells that hang together from which on what bulk proofs leave open is not asked again within them."""
-DENSE_CELLS = 200
-"""Cells of a move from which on it is compared with all demands at once."""
-MIN_BULK_DEMANDS = 20
-"""Demands that must be open for moves to be looked for in bulk."""
-PROJECTED_MOVES, MAX_PROJECTED_ROOM = 16, 20.0
-"""Moves found together by projection; room in units of the largest level."""
-SWEPT_MOVES, NUDGE = 6, 0.1
-"""Interior-point moves looked for one after the other; share of the typical level that known cells are to move by."""
-MIN_PROVEN_SHARE = 0.15
-"""Share of what is open that such moves must prove, or no more are looked for."""
+MIN_BULK_CELLS = 420
+"""Suppressed cells that hang together from which on proofs are looked for in bulk."""
+MAX_BULK_PAIRS = 300_000_000
+"""Demands times contributors of a component up to which that is done."""
+PARTS, MAX_PARTED_CELLS = (1, 4, 16, 16, 64), 2_000
+"""Parts into which contributors are split; one after the other is held still; of more cells the first two."""
+MAX_LEFT = 100
+"""Demands of so many cells that are asked about one by one without that."""
+MIN_PART_SHARE = 0.2
+"""Share of its demands that the first part must prove, or smaller ones are held still."""
+MIN_PROVEN_SHARE, MAX_REPEATS, MAX_LARGE_REPEATS = 0.1, 8, 2
+"""Share of its demands that a program must prove to be tried again with other directions; how often at most."""
+PROJECTED_MOVES, MAX_PROJECTED_PARTS, MAX_PROJECTED_ROOM = 16, 32, 20.0
+"""Moves found together by projection; parts of the contributors up to which; room in units of the largest level."""
+ROWS_AT_ONCE = 4_096
+"""Demands that are compared with all contributors at once: memory."""
+MIN_PROJECTED_SHARE = 0.2
+"""Share of what is open that these must prove, or smaller parts are held still."""
 PROJECTING = "proving against contributors, many at once"
-
-
-class _Open(NamedTuple):
-    """Seats against which a demand is not proven, and whether moves that meet it lower and raise each of them."""
-
-    seats: Integers
-    lowered: Booleans
-    raised: Booleans
+MAX_BULK_WORK = 1_500_000_000
+"""Work (`Program.work`) spent at most."""
 
 
 class InsiderProofs:
@@ -63,111 +60,74 @@ class InsiderProofs:
         self.table, (self.cell, self.sign, self.level) = table, demands
         self.knower, self.floor = knower, floor
         self.down = table.down if room is None else np.minimum(table.down, room)
-        self.label = np.full(table.cells, -1, dtype=np.int64)
-        for number, part in enumerate(parts):
-            self.label[part.cells] = number
-        self.cells: Integers = np.flatnonzero(self.label >= 0)
-        self.inside: Booleans = self.label >= 0
-        self.demand_of = np.full((table.cells, 2), -1, dtype=np.int64)
-        self.demand_of[self.cell, (self.sign < 0).astype(np.int64)] = np.arange(len(self.cell))
-        self.columns = Lists(table.additive.by_cell)
-        self.seats = _Seats(self.cells, self.label, knower)
-        self.slack = RELATION_TOLERANCE * float(self.level.min(initial=np.inf)) if len(self.level) else 0.0
         self.met = np.zeros(len(self.cell), dtype=np.bool_)
-        self.open: dict[int, _Open] = {}
+        self.groups = [_Group(part.cells, np.flatnonzero(np.isin(self.cell, part.cells)), self) for part in parts]
+        self.groups = [group for group in self.groups if group.open.size <= MAX_BULK_PAIRS]
+        self.cells = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(group.cells for group in self.groups)]))
         self.draw = np.random.default_rng(len(self.cells))
         self.learned: list[tuple[Integers, Floats]] = []
-        self.work = 0
+        self.work = self.left = 0
 
-    def run(self, progress: Progress | None, work: float, *, together: bool = False) -> None:
-        """Look for moves while that proves much, up to so much `work`; `together` all contributors are held still."""
-        matrix = self.table.additive.by_cell[:, self.cells].tocsr()
-        matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
-        moves = ProjectedMoves(matrix, self.label[self.cells], len(self.cells))
-        stages: list[Callable[[], None]] = [lambda: self._project(moves, self._stills(together=together))]
-        if not together:
-            stages.append(lambda: self._sweep(matrix.tocsc(), progress))
-        for stage in stages:
-            while self.work <= work and len(self.waiting()) >= MIN_BULK_DEMANDS:
-                before = self._count()
-                report(progress, 0, before, PROJECTING)
-                stage()
-                if self._count() > (1 - MIN_PROVEN_SHARE) * before:
+    def run(self, progress: Progress | None, work: int, *, together: bool = False) -> None:
+        """Hold every part of the contributors still, in directions drawn anew as long as that proves much.
+
+        Up to so much `work`. `together` they are all held still at once, always.
+        """
+        self.left = min(work, MAX_BULK_WORK)
+        people = int(self.knower.max(initial=-1)) + 1
+        self._project(progress, people, 1 if together else MAX_PROJECTED_PARTS)
+        parts: tuple[int, ...] = PARTS
+        if len(self.cells) > MAX_PARTED_CELLS:
+            left = sum(int(group.open.any(axis=1).sum()) for group in self.groups)
+            parts = PARTS[:2] if left > MAX_LEFT else ()
+        for count in parts[:1] if together else parts:
+            part = self.draw.permutation(people) % count
+            for number in range(count):
+                what = f"proving against contributors (part {number + 1} of {count})"
+                shares = self._repeated(part == number, progress, what)
+                if self.work > self.left or (shares and shares[0] < MIN_PART_SHARE):
                     break
 
-    def waiting(self) -> Integers:
-        """Demands that are not met, or not proven against everybody."""
-        waiting = ~self.met & self.inside[self.cell]
-        waiting[np.fromiter(self.open, dtype=np.int64, count=len(self.open))] = True
-        return np.flatnonzero(waiting)
-
-    def _count(self) -> int:
-        """Pairs of a demand and a contributor that are not proven; a demand that is not met counts for all."""
-        unmet = np.flatnonzero(~self.met & self.inside[self.cell])
-        first, last = self.seats.of_component(self.label[self.cell[unmet]])
-        return int((last - first + 1).sum()) + sum(len(one.seats) for one in self.open.values())
-
-    def _stills(self, *, together: bool) -> Booleans:
-        """Whose cells each move holds still: a row for each contributor, a column for each move.
-
-        Nobody's, but half of those whose cells do not always move alike: opposite moves of these do not mix.
-        """
-        stills = np.full((int(self.knower.max(initial=-1)) + 1, PROJECTED_MOVES), together)
-        loose = np.flatnonzero(self.seats.loose)
-        stills[self.seats.who[loose]] |= self.draw.random((len(loose), PROJECTED_MOVES)) < 0.5
-        return stills
-
-    def _project(self, moves: ProjectedMoves, stills: Booleans) -> None:
-        """Moves towards everything that is open, all found together."""
+    def _project(self, progress: Progress | None, people: int, most_parts: int) -> None:
+        """Moves by projection, many at once: with ever smaller parts of the contributors still, while that helps."""
+        matrix = self.table.additive.by_cell[:, self.cells].tocsr()
         most = MAX_PROJECTED_ROOM * float(self.level.max(initial=0.0))
-        waiting = self.waiting()
-        room, aims = (np.zeros((len(self.cells), PROJECTED_MOVES)) for _ in range(2))
-        for number in range(PROJECTED_MOVES):
-            room[:, number] = np.minimum(np.minimum(*self._rooms(stills[:, number])), most)[self.cells]
-        np.maximum.at(aims, np.searchsorted(self.cells, self.cell[waiting]), self.level[waiting][:, None])
-        spent = moves.work
-        change = moves.towards(aims, room)
-        self._take(change)
-        self.work += moves.work - spent
+        moves = ProjectedMoves(matrix[np.flatnonzero(np.diff(matrix.indptr))], len(self.cells))
+        spots, count = np.searchsorted(self.cells, self.cell), 1
+        while count <= most_parts and self.work <= self.left and (before := self._open()):
+            report(progress, 0, before, PROJECTING)
+            parts = [self.draw.permutation(people) % count for _ in range(-(-PROJECTED_MOVES // count))]
+            room, wanted = (np.zeros((len(self.cells), PROJECTED_MOVES)) for _ in range(2))
+            numbers = range(PROJECTED_MOVES)
+            stills = np.stack([parts[number // count] == number % count for number in numbers], axis=1)
+            waiting = self._waiting(stills)
+            for number in numbers:
+                room[:, number] = np.minimum(np.minimum(*self._rooms(stills[:, number])), most)[self.cells]
+                some = np.flatnonzero(waiting[:, number])
+                np.maximum.at(wanted[:, number], spots[some], self.level[some])
+            spent = moves.work
+            for change in moves.towards(wanted, room).T:
+                moved = np.flatnonzero(change)
+                self.learn(self.cells[moved], change[moved])
+            self.work += moves.work - spent
+            if self._open() > (1 - MIN_PROJECTED_SHARE) * before:
+                count *= 2
 
-    def _take(self, change: Floats) -> None:
-        """Learn from moves of all cells (columns), and keep them for others."""
-        self.learn_many(change)
-        for column in change.T:
-            changes = np.flatnonzero(column)
-            self.learned.append((self.cells[changes], column[changes]))
+    def learn(self, cells: Integers, by: Floats) -> None:
+        """Note what a move of these cells proves if it adds up, taken both ways as far as rooms go."""
+        if not np.isin(cells, self.cells).all():
+            return
+        missed = float(np.abs(self.table.additive.by_cell[:, cells] @ by).max(initial=0.0))
+        for sign in (1.0, -1.0):
+            room = np.where(sign * by > 0, self.table.up[cells], self.down[cells])
+            whole = np.zeros(self.table.cells)
+            whole[cells] = sign * by * float(np.min(room / np.abs(by), initial=1.0))
+            self._note(whole, missed / RELATION_TOLERANCE)
+        self.learned.append((cells, by))
 
-    def _sweep(self, matrix: Any, progress: Progress | None) -> None:
-        """Interior-point moves towards half of what is open each, moving known cells as most of that half need it."""
-        for _ in range(SWEPT_MOVES):
-            waiting = self.waiting()
-            if len(waiting) < MIN_BULK_DEMANDS:
-                return
-            chosen = self.draw.permutation(waiting)[: max(MIN_BULK_DEMANDS, len(waiting) // 2)]
-            chosen = chosen[np.unique(self.cell[chosen], return_index=True)[1]]
-            unit, most = float(np.median(self.level)), MAX_BULK_ROOM * float(self.level.max())
-            up, down = (np.minimum(room[self.cells], most) for room in (self.table.up, self.down))
-            spots, amount = np.searchsorted(self.cells, self.cell[chosen]), self.sign[chosen] * self.level[chosen]
-            needs = np.zeros(len(self.seats.who))
-            for one in (self.open[demand] for demand in chosen.tolist() if demand in self.open):
-                needs[one.seats] += one.lowered.astype(float) - one.raised
-            seats = np.flatnonzero(needs)
-            known = np.searchsorted(self.cells, self.seats.first[seats])
-            if self.floor is not None:
-                asked = np.unique(np.concatenate([one.seats for one in self.open.values()] or [seats]))
-                held = np.searchsorted(self.cells, self.seats.first[asked])
-                down[held] = np.minimum(down[held], self.floor[self.seats.first[asked]])
-            fresh = ~np.isin(known, spots)
-            spots, nudge = np.append(spots, known[fresh]), NUDGE * unit * np.sign(needs[seats][fresh])
-            amount = np.append(amount, nudge)
-            possible = np.where(amount > 0, up[spots], down[spots]) >= np.abs(amount)
-            change, work = capped(
-                matrix, -down / unit, up / unit, spots[possible], amount[possible] / unit, progress, PROJECTING
-            )
-            self.work += work
-            if change is None:
-                return
-            self._take(change[:, None] * unit * (1 + OVERSHOOT))
+    def _open(self) -> int:
+        """Demands that are not met, and pairs of a demand and a contributor that are not proven."""
+        return int((~self.met).sum()) + sum(int(group.open.sum()) for group in self.groups)
 
     def _rooms(self, still: Booleans) -> tuple[Floats, Floats]:
         """How far cells may rise and fall in the eyes of these contributors."""
@@ -178,164 +138,97 @@ class InsiderProofs:
             return self.table.up, np.where(held, np.minimum(self.down, self.floor), self.down)
         return np.where(held, 0.0, self.table.up), np.where(held, 0.0, self.down)
 
-    def admit(self, cells: Integers, knower: Integers) -> None:
-        """Let moves change further cells, which were published: who knows one of them is not asked about by these."""
-        fresh = cells[~self.inside[cells]]
-        self.inside[fresh] = True
-        for cell in fresh[knower[fresh] >= 0].tolist():
-            self.seats.late[cell] = np.flatnonzero(self.seats.who == knower[cell])
-
-    def learn_all(self, moves: "list[tuple[Integers, Floats]]") -> None:
-        """Learn from the moves of others, dense ones together; those of other cells than these are left out."""
-        dense = [number for number, (cells, _) in enumerate(moves) if len(cells) > DENSE_CELLS]
-        dense = [number for number in dense if self.inside[moves[number][0]].all()]
-        for start in range(0, len(dense), PROJECTED_MOVES):
-            change = np.zeros((len(self.cells), len(dense[start : start + PROJECTED_MOVES])))
-            for column, number in enumerate(dense[start : start + PROJECTED_MOVES]):
-                change[np.searchsorted(self.cells, moves[number][0]), column] = moves[number][1]
-            self.learn_many(change)
-        for cells, by in moves:
-            if len(cells) <= DENSE_CELLS:
-                self.learn(cells, by)
-
-    def learn(self, cells: Integers, by: Floats) -> None:
-        """Note what a move of these cells proves if it adds up, taken both ways as far as rooms go."""
-        demands = self.demand_of[cells]
-        open_ones = [d for d in demands[demands >= 0].tolist() if not self.met[d] or d in self.open]
-        if not open_ones or not self.inside[cells].all():
-            return
-        places, counts = self.columns.places(cells)
-        sums = np.bincount(self.columns.indices[places], self.columns.data[places] * np.repeat(by, counts))
-        missed = float(np.abs(sums).max(initial=0.0))
-        up, down, size = self.table.up[cells], self.down[cells], np.abs(by)
-        forth = float(np.min(np.where(by > 0, up, down) / size, initial=np.inf))
-        back = float(np.min(np.where(by > 0, down, up) / size, initial=np.inf))
-        seats, values = self.seats.touched(cells, by, self.slack)
-        for demand in open_ones:
-            here = float(by[np.searchsorted(cells, self.cell[demand])])
-            level, sign = float(self.level[demand]), float(self.sign[demand])
-            far = abs(here) * (forth if sign * here > 0 else back)
-            if here == 0 or far < level * (1 - LEVEL_TOLERANCE) or missed > RELATION_TOLERANCE * abs(here):
-                continue
-            scaled = values * (sign * level / here)
-            if self.met[demand]:
-                asked = self.open[demand].seats
-                places = np.minimum(np.searchsorted(seats, asked), max(len(seats) - 1, 0))
-                scaled = np.where(seats[places] == asked, scaled[places], 0.0) if len(seats) else np.zeros(len(asked))
-            else:
-                mine = self.seats.component[seats] == self.label[self.cell[demand]]
-                mine &= self.seats.who[seats] != self.knower[self.cell[demand]]
-                asked, scaled = seats[mine], scaled[mine]
-            self._settle(demand, asked, scaled[:, None])
-
-    def learn_many(self, change: Floats) -> None:
-        """Note what moves of all cells (columns) prove; each component is taken as far as its own rooms go."""
-        label, size = self.label[self.cells], np.abs(change)
-        order, components = np.argsort(label, kind="stable"), int(label.max(initial=-1)) + 1
-        starts = np.searchsorted(label[order], np.arange(components))
-        missed = np.abs(self.table.additive.by_cell[:, self.cells] @ change).max(axis=0, initial=0.0)
-        limits = []
-        for rise, fall in ((self.table.up, self.down), (self.down, self.table.up)):
-            room = np.where(change > 0, rise[self.cells][:, None], fall[self.cells][:, None])
-            times = np.divide(room, size, out=np.full_like(size, np.inf), where=size > 0)
-            limits.append(np.minimum.reduceat(times[order], starts, axis=0))
-        values = self.seats.values(change, np.searchsorted(self.cells, self.seats.cells), self.slack)
-        first, last = self.seats.of_component(np.arange(components))
-        for demand in self.waiting().tolist():
-            spot, sign, level = np.searchsorted(self.cells, self.cell[demand]), self.sign[demand], self.level[demand]
-            component, steps = label[spot], change[spot]
-            limit = np.where(sign * steps > 0, limits[0][component], limits[1][component])
-            far = np.abs(steps) * np.where(steps == 0, 0.0, limit)
-            good = (
-                (steps != 0) & (far >= level * (1 - LEVEL_TOLERANCE)) & (missed <= RELATION_TOLERANCE * np.abs(steps))
-            )
-            if not good.any():
-                continue
-            if self.met[demand]:
-                seats = self.open[demand].seats
-            else:
-                seats = np.arange(first[component], last[component])
-                seats = seats[self.seats.who[seats] != self.knower[self.cell[demand]]]
-            self._settle(demand, seats, values[seats][:, good] * (sign * level / steps[good]))
-            self.work += len(seats) * int(good.sum())
-
-    def _settle(self, demand: int, seats: Integers, values: Floats) -> None:
-        """Note what moves that take a demand to its level prove against these seats; a column of values for each."""
-        old = self.open.pop(demand, None)
-        self.met[demand] = True
-        if self.floor is not None:
-            above: Booleans = values >= -(self.floor[self.seats.first[seats]] + self.slack)[:, None]
-            below = above
-        else:
-            below, above = values <= 0, values >= 0
-        lowered, raised = np.asarray(below.any(axis=1)), np.asarray(above.any(axis=1))
-        if old is not None:
-            lowered, raised = lowered | old.lowered, raised | old.raised
-        remaining = ~(lowered & raised)
-        if remaining.any():
-            self.open[demand] = _Open(seats[remaining], lowered[remaining], raised[remaining])
-
-    def drop(self, demand: int, who: int) -> None:
-        """Ask no more for a demand against somebody."""
-        if (old := self.open.pop(demand, None)) is None:
-            return
-        remaining = self.seats.who[old.seats] != who
-        if remaining.any():
-            self.open[demand] = _Open(old.seats[remaining], old.lowered[remaining], old.raised[remaining])
+    def _repeated(self, still: Booleans, progress: Progress | None, what: str) -> list[float]:
+        """The share of open demands that each program with these contributors' cells still proves."""
+        shares: list[float] = []
+        most = MAX_REPEATS if len(self.cells) <= MAX_PARTED_CELLS else MAX_LARGE_REPEATS
+        while len(shares) < most and self.work <= self.left:
+            proven = self._round(still, progress, what)
+            if proven is None:
+                break
+            shares.append(proven)
+            if proven < MIN_PROVEN_SHARE:
+                break
+        return shares
 
     def proofs(self) -> dict[tuple[int, int], tuple[bool, frozenset[int]]]:
         """For each demand, by cell and sign: whether a move meets it, and against whom it is not proven yet."""
         answers = {}
-        for demand in np.flatnonzero(self.met).tolist():
-            key = int(self.cell[demand]), int(self.sign[demand])
-            against = self.open.get(demand)
-            answers[key] = True, frozenset(self.seats.who[against.seats].tolist()) if against else frozenset[int]()
+        for group in self.groups:
+            for row, demand in enumerate(group.demands.tolist()):
+                key = int(self.cell[demand]), int(self.sign[demand])
+                against = group.knowers[group.open[row]] if self.met[demand] else group.knowers
+                answers[key] = bool(self.met[demand]), frozenset(against.tolist()) - {int(self.knower[key[0]])}
         return answers
 
+    def _round(self, still: Booleans, progress: Progress | None, what: str) -> float | None:
+        """One program with the cells of some contributors still, towards what is open against them.
 
-class _Seats:
-    """The cells of each contributor in each component: a seat. Numbered by component, then by contributor."""
+        The share of these demands that it proves; None where there are none.
+        """
+        rise, fall = self._rooms(still)
+        cells = self.cells[(rise + fall)[self.cells] > 0]
+        matrix = self.table.additive.by_cell[:, cells]
+        alive = np.flatnonzero(living(matrix))
+        cells, matrix = cells[alive], matrix[:, alive].tocsr()
+        wanted = self._waiting(still[:, None])[:, 0] & (np.where(self.sign > 0, rise[self.cell], fall[self.cell]) > 0)
+        targets = self._targets(cells, wanted, rise, fall)
+        if not len(targets):
+            return 0.0 if wanted.any() else None
+        level, sign = self.level[targets], self.sign[targets].astype(float)
+        unit = float(np.median(level))
+        widest = MAX_BULK_ROOM * float(level.max()) / unit
+        up, down = (np.minimum(room[cells] / unit, widest) for room in (rise, fall))
+        rows = np.flatnonzero(np.diff(matrix.indptr))
+        spots = np.searchsorted(cells, self.cell[targets])
+        change, work = capped(matrix[rows].tocsc(), -down, up, spots, sign * level / unit, progress, what)
+        self.work += work
+        missed = float(np.abs(matrix @ change).max(initial=0.0)) if change is not None else np.inf
+        if change is None or missed > RELATION_TOLERANCE * float(level.min()) / unit:
+            return 0.0
+        change[np.abs(change) <= missed] = 0.0
+        by = np.zeros(self.table.cells)
+        by[cells] = change * unit * (1 + OVERSHOOT)
+        self._note(by)
+        moved = np.flatnonzero(by)
+        self.learned.append((moved, by[moved]))
+        return 1 - float(self._waiting(still[:, None])[targets].mean())
 
-    def __init__(self, cells: Integers, label: Integers, knower: Integers) -> None:
-        own = cells[knower[cells] >= 0] if len(knower) else cells[:0]
-        own = own[np.lexsort((own, knower[own], label[own]))]
-        new = np.flatnonzero(np.diff(label[own], prepend=-1) | np.diff(knower[own], prepend=-1))
-        self.cells, self.starts = own, new
-        self.size = np.diff(np.append(new, len(own)))
-        self.first, self.who, self.component = own[new], knower[own[new]], label[own[new]]
-        self.of = np.full(len(label), -1, dtype=np.int64)
-        self.of[own] = np.repeat(np.arange(len(new)), self.size)
-        self.loose = np.zeros(len(new), dtype=np.bool_)
-        self.late: dict[int, Integers] = {}
+    def _waiting(self, stills: Booleans) -> Booleans:
+        """Demands that are not met, or not proven against one of these; in each column of contributors."""
+        waiting = np.repeat(~self.met[:, None], stills.shape[1], axis=1)
+        for group in self.groups:
+            asked, rows = stills[group.knowers].astype(np.float32), np.flatnonzero(group.open.any(axis=1))
+            for some in np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE)):
+                waiting[group.demands[some]] |= group.open[some].astype(np.float32) @ asked > 0
+        return waiting
 
-    def of_component(self, components: Integers) -> tuple[Integers, Integers]:
-        """The first seat of each component, and the one after its last."""
-        return np.searchsorted(self.component, components), np.searchsorted(self.component, components, side="right")
+    def _targets(self, cells: Integers, wanted: Booleans, rise: Floats, fall: Floats) -> Integers:
+        """The wanted demands of these cells that are within what may fall, one for each cell."""
+        inside = np.zeros(self.table.cells, dtype=np.bool_)
+        inside[cells] = True
+        room = np.where(self.sign > 0, rise[self.cell], fall[self.cell])
+        chosen = self.draw.permutation(np.flatnonzero(wanted & inside[self.cell] & (self.level <= room)))
+        _, first = np.unique(self.cell[chosen], return_index=True)
+        return np.sort(chosen[first])
 
-    def values(self, change: Floats, spots: Integers, slack: float) -> Floats:
-        """By how much the cells of each seat change, in each column; no number where they change differently."""
-        if not len(self.starts):
-            return np.zeros((0, change.shape[1]))
-        least, most = (side.reduceat(change[spots], self.starts, axis=0) for side in (np.minimum, np.maximum))
-        apart = most - least > slack
-        self.loose |= apart.any(axis=1)
-        return np.where(apart, np.nan, most)
+    def _note(self, by: Floats, least: float = 0.0) -> None:
+        """What a move proves of levels that are not lower than the `least`."""
+        far = (self.sign * by[self.cell] >= self.level * (1 - LEVEL_TOLERANCE)) & (self.level >= least)
+        touched = by != 0 if self.floor is None else by < -self.floor - RELATION_TOLERANCE * float(self.level.min())
+        for group in self.groups:
+            rows = np.flatnonzero(far[group.demands])
+            if len(rows):
+                self.met[group.demands[rows]] = True
+                numbers = self.knower[group.cells[touched[group.cells]]]
+                group.open[rows] &= np.isin(group.knowers, numbers)
 
-    def touched(self, cells: Integers, by: Floats, slack: float) -> tuple[Integers, Floats]:
-        """The seats that a move touches, sorted, and by how much each changes."""
-        mine = self.of[cells]
-        spots = np.flatnonzero(mine >= 0)
-        spots = spots[np.argsort(mine[spots], kind="stable")]
-        seats, starts, counts = np.unique(mine[spots], return_index=True, return_counts=True)
-        if not len(seats):
-            values = np.zeros(0)
-        else:
-            least, most = (side.reduceat(by[spots], starts) for side in (np.minimum, np.maximum))
-            values = np.where((most - least > slack) | (counts < self.size[seats]), np.nan, most)
-        for cell in self.late.keys() & set(cells.tolist()) if self.late else ():
-            more = np.setdiff1d(self.late[cell], seats)
-            values[np.isin(seats, self.late[cell])] = np.nan
-            seats, values = np.append(seats, more), np.append(values, np.full(len(more), np.nan))
-            order = np.argsort(seats)
-            seats, values = seats[order], values[order]
-        return seats, values
+
+class _Group:
+    """Cells that hang together, the demands among them, and who knows cells of them."""
+
+    def __init__(self, cells: Integers, demands: Integers, proofs: InsiderProofs) -> None:
+        self.cells, self.demands = cells, demands
+        numbers = proofs.knower[cells]
+        self.knowers: Integers = np.unique(numbers[numbers >= 0])
+        self.open = proofs.knower[proofs.cell[demands]][:, None] != self.knowers[None, :]

@@ -25,8 +25,8 @@ from equipoise.tables._suppression.problem import SuppressionTable
 if TYPE_CHECKING:
     from equipoise.tables._suppression.contributor_knowledge import Minds
 
-MAX_INSIDER_WORK = 2_000_000_000
-"""Work (`Program.work`) of an audit against contributors: up to a minute; cells not reached by then are said."""
+MAX_INSIDER_WORK = 6_000_000_000
+"""Work (`Program.work`) of an audit against contributors: some 40 seconds; cells not reached by then are said."""
 MAX_FEW = 12
 """People against whom a demand that is met is asked about one by one; for more a move is found that few touch."""
 MAX_MOVES = 40
@@ -95,8 +95,7 @@ class InsiderAudit:
         With a `kind` what is proven of it is kept in `proofs`, and proven in bulk first.
         """
         if kind and kind not in self.proofs and not self.whole:
-            proofs = self.in_bulk(minds, together=size > 1).proofs()
-            self.proofs[kind] = {key: one for key, one in proofs.items() if size == 1 or not one[1]}
+            self.proofs[kind] = self._in_bulk(minds, size)
         proofs = self.proofs.get(kind, {})
         before = sum(part.programs for part in self.components)
         rows: list[tuple[int, float, float, float, bool, bool]] = []
@@ -116,23 +115,26 @@ class InsiderAudit:
             tuple(failures), programs,
         )  # fmt: skip
 
-    def in_bulk(self, minds: "Minds", *, together: bool = False) -> InsiderProofs:
-        """What is proven in bulk against these people, or with what all of them know `together` still."""
+    def _in_bulk(self, minds: "Minds", size: int) -> Proofs:
+        """What is proven in bulk in large components; of coalitions what is proven against everybody at once."""
+        parts = [part for part in self.components if len(part.cells) >= MIN_BULK_CELLS]
         knower, room, floor = minds.all_at_once()
+        if not parts:
+            return {}
         inside = np.zeros(self.table.cells, dtype=np.bool_)
-        for part in self.components:
-            inside[part.cells] = True
+        inside[np.concatenate([part.cells for part in parts])] = True
         cells = self.sensitive[inside[self.sensitive]]
         cell, sign = np.tile(cells, 2), np.repeat(np.array([1, -1]), len(cells))
         level = np.concatenate([self.above[cells], self.below[cells]])
-        due = level > 0
-        bulk = InsiderProofs(self.table, self.components, (cell[due], sign[due], level[due]), knower, room, floor)
-        if not together:
-            bulk.learn_all(self.learned)
-        bulk.run(self.progress, self.work // 2, together=together)
-        self.learned += [] if together else bulk.learned
+        asked = level > 0
+        bulk = InsiderProofs(self.table, parts, (cell[asked], sign[asked], level[asked]), knower, room, floor)
+        for move in self.learned if size == 1 else ():
+            bulk.learn(*move)
+        self.learned = bulk.learned if size == 1 else self.learned
+        bulk.run(self.progress, self.work // 2, together=size > 1)
         self.work -= bulk.work
-        return bulk
+        proofs = bulk.proofs()
+        return {key: (met, NOBODY) for key, (met, _) in proofs.items() if met} if size > 1 else proofs
 
     def without(self, cell: int, suppressed: Booleans) -> "InsiderAudit":
         """The audit of a pattern that publishes one cell more; the moves that leave it still are kept."""

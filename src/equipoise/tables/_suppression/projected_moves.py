@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats
 from equipoise.tables._suppression.cheapest_move import living
 
 PUSHES, PUSH, ENOUGH, CLIP = 8, 4.0, 1.3, 0.5
@@ -22,17 +22,13 @@ PUSH_STEPS, PUSH_TOLERANCE = 80, 1e-4
 LAST_STEPS, LAST_TOLERANCE = 1_500, 1e-10
 """Steps of conjugate gradients and what may be missed, of the first projections and of the last."""
 STEPS_BETWEEN_CHECKS = 10
-STEPS_PER_WORK = 6
-"""Steps that take the time of one of a program (`Program.work`), by cell."""
 
 
 class ProjectedMoves:
-    """Moves of cells with these relations (`matrix`), in components (`label`); `work` counts steps, cells and moves."""
+    """Moves of cells with these relations (`matrix`); `work` counts steps times cells times moves."""
 
-    def __init__(self, matrix: Any, label: Integers, seed: int) -> None:
-        self.columns, self.order = matrix.tocsc(), np.argsort(label, kind="stable")
-        _, self.starts, self.label = np.unique(label[self.order], return_index=True, return_inverse=True)
-        self.label = self.label[np.argsort(self.order)]
+    def __init__(self, matrix: Any, seed: int) -> None:
+        self.columns = matrix.tocsc()
         self.matrix, self.across, self.size = matrix.tocsr(), matrix.T.tocsr(), abs(matrix).tocsr()
         self.draw, self.work = np.random.default_rng(seed), 0
 
@@ -48,18 +44,13 @@ class ProjectedMoves:
         aim = signs * np.minimum(1.0, PUSH * share)
         for _ in range(PUSHES):
             z = self._projected(weight, aim, PUSH_STEPS, PUSH_TOLERANCE)
-            most = self._largest(z)
+            most = np.abs(z).max(axis=0, initial=0.0)
             short = (share > 0) & (np.abs(z) < ENOUGH * share * most)
             way = np.where(np.abs(z) > 0.3 * share * most, np.sign(z), signs)
             aim = np.where(short, way * np.minimum(1.0, PUSH * share) * most, np.clip(z, -CLIP * most, CLIP * most))
         z = self._projected(weight, aim, LAST_STEPS, LAST_TOLERANCE)
-        most = self._largest(z)
+        most = np.abs(z).max(axis=0, initial=0.0)
         return weight * np.divide(z, most, out=np.zeros_like(z), where=most > 0)
-
-    def _largest(self, z: Floats) -> Floats:
-        """The largest entry of the component that each cell is in."""
-        largest: Floats = np.maximum.reduceat(np.abs(z)[self.order], self.starts, axis=0)[self.label]
-        return largest
 
     def _projected(self, weight: Floats, aim: Floats, steps: int, tolerance: float) -> Floats:
         """The nearest to `aim` in each column that adds up, by conjugate gradients scaled by the diagonal."""
@@ -86,5 +77,5 @@ class ProjectedMoves:
             now = np.einsum("ij,ij->j", missed, scaled)
             ahead = scaled + np.divide(now, gained, out=np.zeros_like(now), where=gained > 0) * ahead
             gained = now
-            self.work += weight.size // STEPS_PER_WORK
+            self.work += weight.size
         return aim - weight * (self.across @ price)

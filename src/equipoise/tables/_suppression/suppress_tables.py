@@ -21,10 +21,8 @@ from equipoise.tables._suppression.guarded_cells import guards, known_zeros, lim
 from equipoise.tables._suppression.insider_guard import widened
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
-from equipoise.tables._suppression.remembered_moves import remember
 from equipoise.tables._suppression.rounded_cells import rounded_published
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
-from equipoise.tables._suppression.time_estimate import with_estimate
 
 if TYPE_CHECKING:
     from equipoise.tables.audits.joint_audit import KnownTable
@@ -40,11 +38,11 @@ LEAST_MOVE = 1e-4
 def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
     """The tables with primary and the cheapest secondary suppression, protected together and proven.
 
-    There is a sign of life every second, and an estimate of the time in all. When `progress` says stop, the pattern is
-    completed by the quick way: the first moves that protect, nothing made cheaper; the law says so.
+    There is a sign of life every second. When `progress` says stop, the pattern is completed by the quick way: the
+    first moves that protect, nothing made cheaper; the law says so.
     """
     with signs_of_life(progress, "looking at the table") as alive:
-        stoppable = Stoppable(with_estimate(alive)) if alive is not None else None
+        stoppable = Stoppable(alive) if alive is not None else None
         union, pattern = _together(tables, mask, stoppable)
     early = stoppable is not None and stoppable.stopped
     return [_suppressed(table, place, pattern, mask, early) for table, place in zip(tables, union.places, strict=False)]
@@ -97,19 +95,16 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
         levels = tuple(np.where(flagged, level, 0.0) for level in (lower, upper))
         alive = progress if progress is None else progress.going_on
         pattern = _guarded(
-            tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive,
-            hurry=progress is not None and progress.stopped,
-        )  # fmt: skip
+            tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive
+        )
         stays = secondary | (hidden_before & ~zeros)
         pattern = replace(pattern, suppressed=pattern.suppressed | stays)
-    else:
-        remember(union.values, pattern.suppressed, pattern.moves())
     return union, pattern
 
 
 def _guarded(
     tables: Sequence[Table], union: Union, system: SuppressionTable, pattern: Suppression, *, usable: Any,
-    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None, hurry: bool = False,
+    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None,
 ) -> Suppression:  # fmt: skip
     """The pattern with what else it takes against those who contribute to these tables, and to earlier ones.
 
@@ -128,11 +123,9 @@ def _guarded(
     guarded = widened(
         own, system, pattern.suppressed[cells] | own.atoms, usable[cells] | own.atoms, below=below, above=above,
         cost=np.where(own.atoms, 0.0, costs[cells]), coalition=mask.coalition, work=pattern.work, progress=progress,
-        moves=pattern.moves() if own is union else [], hurry=hurry,
     )  # fmt: skip
     if own is union:
         suppressed, weaker = guarded.suppressed, guarded.weaker
-        remember(union.values, suppressed, guarded.moves)
     else:
         suppressed, weaker = pattern.suppressed.copy(), cells[guarded.weaker]
         suppressed[cells[guarded.suppressed & ~own.atoms]] = True

@@ -71,13 +71,6 @@ class Suppression:
         fall, rise = (abs(side.toarray().ravel()) for side in (witnesses.min(axis=0), witnesses.max(axis=0)))
         return fall, rise
 
-    def moves(self) -> list[tuple[Integers, Floats]]:
-        """The cells of each witness, sorted, and by how much they change."""
-        rows = self.witnesses.tocsr()
-        rows.sort_indices()
-        ends = list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
-        return [(rows.indices[start:stop].astype(np.int64), rows.data[start:stop]) for start, stop in ends]
-
     def verify(self, table: SuppressionTable) -> None:
         """Check every witness: no solver is asked. Raises `EngineError` for one that fails."""
         witnesses, least = self.witnesses.tocoo(), np.full(self.witnesses.shape[0], np.inf)

@@ -18,10 +18,8 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution, Unbounded
 from equipoise.tables._suppression.bulk_moves import capped
-from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE
 from equipoise.tables._suppression.feasible_moves import hanging_together
 from equipoise.tables._suppression.problem import SuppressionTable, filled, marked, typical
-from equipoise.tables._suppression.remembered_moves import Moves
 
 BOUND_TOLERANCE = 1e-8
 """Share of the typical room within which two bounds are equal."""
@@ -43,13 +41,8 @@ MAX_EXACT_WORK = 4_000_000_000
 """Work (`Program.work`) on bounds one by one, all components together: some 30 seconds."""
 MAX_EXACT_ENTRIES = 10_000_000
 """Unknowns times relations of a component of many up to which its bounds are looked for one by one."""
-MOVES_AT_ONCE = 500
-"""Moves found elsewhere that are checked together: memory."""
 MAX_WHOLE = 3_000
 """Unknowns up to which whole numbers are asked for."""
-
-
-NO_MOVES: Moves = []
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +73,6 @@ class AttackerIntervals:
 def audit(
     additive: Additive, values: Any, suppressed: Any, *, low: Any = 0.0, high: Any = np.inf, integer: bool = False,
     progress: Progress | None = None, targets: Any = None, enough: tuple[Any, Any] | None = None,
-    moves: Moves = NO_MOVES,
 ) -> AttackerIntervals:  # fmt: skip
     """The exact interval of every suppressed cell, for an attacker who knows low <= x <= high beforehand.
 
@@ -88,9 +80,9 @@ def audit(
     be narrower than the linear one. A contributor who knows some cells is audited by leaving them out of
     `suppressed`. Only the intervals of the `targets`, where given, are exact. Where more than 1,500 unknowns hang
     together, `enough` says how far each cell must fall and rise: bounds beyond that are not looked for further (`inner`
-    marks them), which is all that protection levels ask; there `moves` (cells and their changes) save programs as far
-    as they add up. Cost: at most two programs for each target, in the component it is in; in such large ones a dozen
-    for all, then one by one up to a fixed amount of work: what is left is given as far as it was found, never too wide.
+    marks them), which is all that protection levels ask. Cost: at most two programs for each target, in the component
+    it is in; in such large ones a dozen for all, then one by one up to a fixed amount of work: what is left is given as
+    far as it was found, never too wide.
 
     Misleads when the attacker knows more than the limits say.
 
@@ -114,10 +106,8 @@ def audit(
     endless = np.where(asked, np.inf, 0.0)
     ends = [np.minimum(endless, filled(x, table.cells, "enough")) for x in enough] if enough else [endless, endless]
     wanted = system.wanted(endless[cells], endless[cells]), system.wanted(ends[0][cells], ends[1][cells])
-    inner, seen = np.zeros(len(cells), dtype=np.bool_), _seen(table, hidden, moves) if not integer else None
+    inner = np.zeros(len(cells), dtype=np.bool_)
     for component in system.components(wanted, progress, MAX_WHOLE if integer else MANY_UNKNOWNS):
-        if seen is not None:
-            component.know(-seen[0][cells[component.columns]], seen[1][cells[component.columns]])
         programs += component.settle(integer, budget)
         system.down[component.columns], system.up[component.columns] = -component.least, component.most
         inner[component.columns] = component.inner
@@ -126,31 +116,6 @@ def audit(
     loose = np.zeros(table.cells, dtype=np.bool_)
     loose[cells] = inner[system.owner]
     return AttackerIntervals(lower, upper, hidden, programs, loose)
-
-
-def _seen(table: SuppressionTable, hidden: Booleans, moves: Moves) -> tuple[Floats, Floats] | None:
-    """How far each cell falls and rises in moves of suppressed cells that add up, each taken as far as rooms go."""
-    import scipy.sparse as sparse
-
-    moves = [(cells, by) for cells, by in moves if len(cells) and hidden[cells].all()]
-    if not moves:
-        return None
-    fall, rise = np.zeros(table.cells), np.zeros(table.cells)
-    for start in range(0, len(moves), MOVES_AT_ONCE):
-        some = moves[start : start + MOVES_AT_ONCE]
-        starts = np.cumsum([0, *(len(cells) for cells, _ in some)])
-        cells, by = (np.concatenate(parts) for parts in zip(*some, strict=True))
-        rows = sparse.csr_array((by, cells, starts), shape=(len(some), table.cells))
-        missed = abs(table.additive.matrix @ rows.T).max(axis=0).toarray().ravel()
-        owner, size = np.repeat(np.arange(len(some)), np.diff(starts)), np.abs(by)
-        for up, down, sign in ((table.up, table.down, 1.0), (table.down, table.up, -1.0)):
-            with np.errstate(divide="ignore"):
-                times = np.minimum.reduceat(np.where(by > 0, up[cells], down[cells]) / size, starts[:-1])
-            far = sign * by * times[owner]
-            far[(missed[owner] > RELATION_TOLERANCE * size) | ~np.isfinite(far)] = 0.0
-            np.maximum.at(rise, cells, far)
-            np.maximum.at(fall, cells, -far)
-    return fall, rise
 
 
 @dataclass(eq=False, repr=False)
@@ -273,11 +238,6 @@ class _Component:
         self.least, self.most = np.zeros(len(columns)), np.zeros(len(columns))
         self.outer_low, self.outer_high = implied(self.matrix, low, high)
         self.inner, self.solved_up, self.solved_down = (np.zeros(len(columns), dtype=np.bool_) for _ in range(3))
-
-    def know(self, least: Floats, most: Floats) -> None:
-        """Use what is attained by tables found elsewhere, in a component of many unknowns."""
-        if len(self.columns) > MANY_UNKNOWNS:
-            self.least, self.most = np.maximum(least, self.outer_low), np.minimum(most, self.outer_high)
 
     def settle(self, whole: bool, budget: _Budget) -> int:
         """Find the bounds that are wanted; says how many programs that took."""

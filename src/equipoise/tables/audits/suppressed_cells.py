@@ -195,7 +195,7 @@ def intervals(
     enough = tuple(np.where(flagged, np.maximum(level, least), least) for level in (below, above))
     ranges = intervals_of(
         union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms,
-        enough=(enough[0], enough[1]), progress=progress, moves=recall(union.values, hidden),
+        enough=(enough[0], enough[1]), progress=progress,
     )  # fmt: skip
     return union, ranges
 
