@@ -85,11 +85,11 @@ def _reader(path: Path) -> Any:
         raise DataError(_broken(path)) from None
 
 
-def _unfold(path: Path, book: zipfile.ZipFile, parts: list[zipfile.ZipInfo]) -> None:
+def _unfold(path: Path, archive: zipfile.ZipFile, parts: list[zipfile.ZipInfo]) -> None:
     """Unpack every part once, in pieces: its sizes are what a workbook says of itself, and need not be true."""
     total = 0
     for part in parts:
-        with book.open(part) as file:
+        with archive.open(part) as file:
             while piece := file.read(1 << 20):
                 total += len(piece)
                 refuse_beyond(path, total, f"more than {total / 1e6:,.0f} MB unpacked", SAVE_ADVICE, words="more than")

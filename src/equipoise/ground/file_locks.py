@@ -56,7 +56,7 @@ def take_lock(path: Path) -> Lock | None:
         file.close()
 
 
-def owner(path: Path) -> str:
+def lock_owner(path: Path) -> str:
     """The number of the process that has a lock, for messages: " (process 123)", or nothing where it is not known."""
     try:
         number = path.read_bytes().decode("ascii")

@@ -33,7 +33,7 @@ from equipoise.risk import Composition, Recognisable
 
 MAX_OTHER_COLUMNS = 2
 """Columns beside the keys that are taken to be known together."""
-MIN_SHARE_LEFT, BLANK = 0.25, "\x00blank"
+MIN_SHARE_LEFT, BLANK = 0.25, "__eq_blank"
 """Share of a column's values below which little is left of it; what the name of its share of blanks ends in."""
 MAX_LINKED, MAX_ASSIGNED = 250_000, 10_000
 """Records up to which stronger attacks than those limited are tried, and among them one-to-one assignment."""
