@@ -12,7 +12,6 @@ from equipoise.files.format import Format, Signature
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import free_memory
 
-
 BLOCK_BYTES, BUFFER_BYTES = 24, 16
 DICTIONARY_BATCH, BLOCK_FIELDS = 2, (2, 3)
 """The kind of message that holds categories; the fields of the footer that list dictionaries and batches."""

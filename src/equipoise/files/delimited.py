@@ -107,8 +107,9 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
 def without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Text that a spreadsheet would run as a formula, with an apostrophe before it, which `load` takes away again.
 
-    Names of columns are marked alike. Numbers, lone signs and telephone numbers stay as they are. One more is put before text that has apostrophes and
-    then such a sign, so that every text comes back as it was. Cost: one pass over the columns of text.
+    Names of columns are marked alike. Numbers, lone signs and telephone numbers stay as they are. One more is put
+    before text that has apostrophes and then such a sign, so that every text comes back as it was. Cost: one pass over
+    the columns of text.
     """
     texts = [name for name, dtype in frame.collect_schema().items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
     columns = [pl.col(name).cast(pl.String) for name in texts]
@@ -125,7 +126,8 @@ def table_csv(frame: pl.DataFrame) -> str:
 
 def read_table_csv(path: Path, *, typed: bool = True) -> pl.DataFrame:
     """A table as `table_csv` wrote it, with types from all rows or as text."""
-    return _with_formulas(pl.read_csv(path, infer_schema=typed, infer_schema_length=None, glob=False).lazy()).collect()
+    frame = pl.read_csv(path, infer_schema=typed, infer_schema_length=None, glob=False)
+    return _with_formulas(frame).lazy().collect()
 
 
 def _marked(name: str) -> str:
