@@ -442,3 +442,10 @@ def test_numpy_parameters_are_plain_numbers() -> None:
     tree = Hierarchy.intervals(np.array([5, 10]), top=np.int64(80))
     assert tree == Hierarchy.intervals([5, 10], top=80)
     assert eq.Roles(["x"], hierarchies={"x": tree}).to_toml()
+
+
+@pytest.mark.parametrize("width", [10**400, float("inf"), -1])
+def test_widths_beyond_reason(width: float) -> None:
+    """Before, a width that no floating-point number holds was an internal error."""
+    with pytest.raises(eq.EquipoiseError, match="widths"):
+        eq.Hierarchy.intervals([width])

@@ -253,3 +253,15 @@ def test_a_workbook_that_unfolds_beyond_the_memory(tmp_path: Path, monkeypatch: 
         book.writestr("xl/sharedStrings.xml", b"0" * 8_000_000)
     monkeypatch.setattr(memory, "available", lambda: 5_000_000)
     refused(path, r"more than [\d.]+ MB unpacked\) needs more than [\d.]+ MB of memory and 5\.0 MB are free")
+
+
+def test_an_arrow_file_that_unpacks_to_more_than_there_is(tmp_path: Path) -> None:
+    """Before, Polars asked for that much memory, and the process ended."""
+    path = tmp_path / "data.arrow"
+    pl.DataFrame({"a": range(5000)}).write_ipc(path, compression="zstd")
+    content = bytearray(path.read_bytes())
+    frame = content.index(b"\x28\xb5\x2f\xfd")
+    content[frame - 8 : frame] = (1 << 60).to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(eq.EquipoiseError, match="not a whole Arrow file"):
+        eq.read(path).collect()

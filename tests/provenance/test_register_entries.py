@@ -23,6 +23,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ("part", "value"),
     [
         ("asset", None), ("asset", 5), ("made", "yesterday"), ("bases", []), ("people", 7), ("records", "20"),
+        ("records", 10**60), ("records", -1),
         ("keys", 5), ("masks", [1]), ("columns", [float("nan")]),
     ],
 )  # fmt: skip

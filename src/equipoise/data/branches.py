@@ -7,6 +7,7 @@ the command line, and on the page; its fields have one name everywhere, too.
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from fractions import Fraction
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +48,7 @@ class Intervals:
     def __post_init__(self) -> None:
         _plain_numbers(self, "widths", "start", "top", "bottom", "alone", "floor")
         _check_words(self.closed, self.labels)
-        if not self.widths or any(not np.isfinite(w) or w <= 0 for w in self.widths):
+        if not self.widths or any(not 0 < w < inf for w in self.widths):
             raise ParameterError("Interval widths must be positive numbers, at least one.")
         for fine, coarse in zip(self.widths, self.widths[1:], strict=False):
             ratio = Fraction(str(coarse)) / Fraction(str(fine))
@@ -274,7 +275,7 @@ def _plain_numbers(branch: Any, *names: str) -> None:
         value = getattr(branch, name)
         try:
             plain = None if value is None else _number(as_tuple(value) if name in plural else value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ParameterError(f"{name} must be a number{' or numbers' if name in plural else ''}.") from None
         object.__setattr__(branch, name, plain)
 
@@ -284,7 +285,8 @@ def _number(value: Any) -> Any:
         return tuple(_number(v) for v in value)
     if isinstance(value, str | bool):
         raise TypeError
-    return int(value) if isinstance(value, int | np.integer) else float(value)
+    number = float(value)
+    return int(value) if isinstance(value, int | np.integer) else number
 
 
 def _check_words(closed: str, labels: Any) -> None:

@@ -20,6 +20,8 @@ from equipoise.files.column_types import words
 from equipoise.files.database import query as query
 from equipoise.files.database import quoted as quoted
 from equipoise.files.database import store as store
+from equipoise.files.delimited import read_table_csv as read_table_csv
+from equipoise.files.delimited import table_csv as table_csv
 from equipoise.files.delimited import without_formulas as without_formulas
 from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded

@@ -76,7 +76,7 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
         raise ParameterError("delimiter must be one character.")
     rows = _rows(text, mark, path, whole=content.size() <= len(head))
     header = rows[0]
-    _refuse_duplicates(header, path)
+    _refuse_duplicates([_plain(name) for name in header], path)
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
     columns = zip(*rows[1:], strict=True) if len(rows) > 1 else ((),) * len(header)
     overrides = {_raw(name): pl.String for name, column in zip(header, columns, strict=True) if _is_code(column)}
@@ -107,18 +107,40 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
 def without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Text that a spreadsheet would run as a formula, with an apostrophe before it, which `load` takes away again.
 
-    Numbers, lone signs and telephone numbers stay as they are. One more is put before text that has apostrophes and
-    then such a sign, so that every text comes back as it was. Cost: one pass over the columns of text.
+    Names of columns are marked alike. Numbers, lone signs and telephone numbers stay as they are. One more is put
+    before text that has apostrophes and then such a sign, so that every text comes back as it was. Cost: one pass over
+    the columns of text.
     """
     texts = [name for name, dtype in frame.collect_schema().items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
     columns = [pl.col(name).cast(pl.String) for name in texts]
     risky = [column.str.contains(FORMULA) & ~column.str.contains(HARMLESS) for column in columns]
     marked = [pl.when(run).then("'" + column).otherwise(column) for run, column in zip(risky, columns, strict=True)]
-    return frame.with_columns(expression.alias(name) for name, expression in zip(texts, marked, strict=True))
+    frame = frame.with_columns(expression.alias(name) for name, expression in zip(texts, marked, strict=True))
+    return frame.rename(_marked)
+
+
+def table_csv(frame: pl.DataFrame) -> str:
+    """A small table as CSV, marked by `without_formulas`."""
+    return without_formulas(frame.lazy()).collect().write_csv()
+
+
+def read_table_csv(path: Path, *, typed: bool = True) -> pl.DataFrame:
+    """A table as `table_csv` wrote it, with types from all rows or as text."""
+    frame = pl.read_csv(path, infer_schema=typed, infer_schema_length=None, glob=False)
+    return _with_formulas(frame).lazy().collect()
+
+
+def _marked(name: str) -> str:
+    return f"'{name}" if re.search(FORMULA, name) and not re.search(HARMLESS, name) else name
+
+
+def _plain(name: str) -> str:
+    return name[1:] if name.startswith("'") and re.search(FORMULA, name) else name
 
 
 def _with_formulas(frame: Table) -> Table:
-    """Text as it was before `without_formulas`."""
+    """Text and names of columns as they were before `without_formulas`."""
+    frame = frame.rename(_plain)
     texts = [name for name, dtype in frame.lazy().collect_schema().items() if dtype == pl.String]
     marks = pl.col(texts).str.starts_with("'") & pl.col(texts).str.contains(FORMULA)
     return (

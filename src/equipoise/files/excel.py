@@ -1,7 +1,7 @@
 """Excel (.xlsx): one sheet whose first row holds the column names. Excel has no labels and no missing codes."""
 
 import zipfile
-from datetime import date, time
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from equipoise.ground.errors import DataError, ParameterError, hint, import_extr
 
 MAX_SHEET_ROWS, MAX_SHEET_COLUMNS = 1_048_576, 16_384
 MAX_EXACT_INTEGER = 2**53
-FIRST_EXCEL_DAY, MIDNIGHT = date(1899, 12, 31), time()
+FIRST_EXCEL_DAY, MIDNIGHT, NO_TIME = date(1899, 12, 31), time(), datetime(1970, 1, 1)
 SAVE_ADVICE = "a workbook cannot be read in pieces, so save the sheet as CSV or Parquet first"
 
 
@@ -64,6 +64,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     number_formats: Any = {name: "General" for name, dtype in table.schema.items() if dtype.is_numeric()}
     with xlsxwriter.Workbook(path, plain) as book:
+        book.set_properties({"created": NO_TIME})
         table.write_excel(book, "data", autofilter=False, column_formats=number_formats)
 
 

@@ -34,6 +34,11 @@ StatisticalFormat = partial(
     Format, types=COLUMN_TYPES, largest_integer=MAX_EXACT_INTEGER, options=("encoding",), codes=True, extra="files"
 )
 """A format with what the packages have in common."""
+HEAD_BYTES = 2048
+TIME_OF_WRITING = re.compile(
+    rb"(?P<spss>\d\d \w{3} \d{4}:\d\d:\d\d)|(?<=<timestamp>\x11)(?P<stata>.{17})|(?P<sas>\d\d[A-Z]{3}\d\d(?::\d\d){3})"
+)
+NO_TIMES = {"spss": b"01 Jan 7000:00:00", "stata": b"01 Jan 1970 00:00", "sas": b"01JAN70:00:00:00"}
 CODE_COLUMN_PREFIX = "\x00missing code of "
 """The columns that carry the missing codes of records to the writer begin like this."""
 
@@ -108,6 +113,7 @@ def write_or_explain(write: Callable[[], None], path: Path, package: Package) ->
     """Write, or say in one sentence that it cannot be."""
     try:
         write()
+        _forget_time(path)
     except Exception as error:
         is_name = " name " in str(error)
         what = "a column name (a space, an accent, a reserved word, or too long)" if is_name else "a text or a label"
@@ -115,6 +121,14 @@ def write_or_explain(write: Callable[[], None], path: Path, package: Package) ->
             f"The data cannot be written as {package.name} ({path.suffix}): {what} is not allowed there: "
             "ask for another format, such as parquet."
         ) from None
+
+
+def _forget_time(path: Path) -> None:
+    """Put the first moment of 1970 for the time of writing, which the formats note in their first bytes."""
+    with path.open("r+b") as file:
+        head = file.read(HEAD_BYTES)
+        file.seek(0)
+        file.write(TIME_OF_WRITING.sub(lambda match: NO_TIMES[match.lastgroup or ""], head))
 
 
 def value_labels(values: tuple[tuple[Code, str], ...], dtype: pl.DataType) -> dict[Code, str]:

@@ -124,6 +124,8 @@ def _integers(column: pl.Series, low: int, nulls: int) -> tuple[Integers, int]:
 def _sorted(column: pl.Series) -> Coded:
     """Codes of any other type, by binary search among the sorted values."""
     values = column.unique().sort(nulls_last=False)
+    if column.dtype.is_nested():
+        return Coded(values, _small(pl.select(pl.struct(column).rank("dense") - 1).to_series().to_numpy(), len(values)))
     nulls = int(values.null_count() > 0)
     places = _places(values.drop_nulls(), column.drop_nulls())
     full = np.zeros(len(column), dtype=np.int64)

@@ -180,11 +180,18 @@ def file_name(text: str) -> str:
 
 
 def free_memory() -> int:
-    """Free memory in bytes, within the limit of a container."""
+    """Free memory in bytes, within the limit of a container and of this process (`ulimit -v`)."""
     import psutil
 
-    limits = [path.read_text(encoding="ascii").strip() for path in CONTAINER_LIMIT_FILES if path.is_file()]
-    return min([int(psutil.virtual_memory().available), *(int(text) for text in limits if text.isdecimal())])
+    own = psutil.Process().memory_info()
+    texts = [path.read_text(encoding="ascii").strip() for path in CONTAINER_LIMIT_FILES if path.is_file()]
+    limits = [int(text) - own.rss for text in texts if text.isdecimal()]
+    if not WINDOWS:
+        import resource
+
+        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+        limits += [soft - own.vms] if soft != resource.RLIM_INFINITY else []
+    return max(0, min([int(psutil.virtual_memory().available), *limits]))
 
 
 def cores() -> int:

@@ -29,6 +29,7 @@ DEFAULT_UNIQUES_SHARE = 0.02
 MAX_GRID_RECIPES = 500
 """Most combinations of levels that are all tried; with more, a few levels of each key are tried."""
 NO_ROLES_MESSAGE = "No column looks like something an intruder may know or users analyse: write the roles by hand."
+MAX_COLUMNS = 2000
 MAX_TABLE_CATEGORIES = 30
 """Categories of a column by which a table may go."""
 
@@ -106,8 +107,17 @@ def _body(findings: FileFindings, preset: Preset | None) -> list[str]:
     return [*_limits(findings, preset), *_candidates(findings, preset)]
 
 
+def _refuse_wide(columns: int) -> None:
+    if columns > MAX_COLUMNS:
+        raise DataError(
+            f"The file has {columns:,} columns, and a first policy is proposed for {MAX_COLUMNS:,} at most: leave out "
+            "columns that nobody needs, or write the policy yourself."
+        )
+
+
 def _look(source: str | Path, path: str, reading: dict[str, Any]) -> FileFindings:
     records = read(source, **reading)
+    _refuse_wide(len(records.schema()))
     roles = suggest_roles(records)
     if set(records.schema()) <= set(roles.roles.direct):
         raise DataError(NO_ROLES_MESSAGE)

@@ -9,6 +9,7 @@ from equipoise.ground.errors import ParameterError
 
 BOOK = {"key": str, "assets": dict[str, Any], "releases": list[Any], "tables": dict[str, list[Any]]}
 REQUIRED = {"asset": str, "made": str, "people": str, "bases": dict[str, list[str]], "kind": str, "records": int}
+MAX_RECORDS = 1 << 48
 OF_RECORDS = ("keys", "title")
 """What an entry of released records has beside."""
 OPTIONAL = {
@@ -43,6 +44,8 @@ def _wrong(entry: Any) -> str:
     kinds = OF_RECORDS if entry.get("kind") == "records" else ()
     parts = {**REQUIRED, **{name: kind for name, kind in OPTIONAL.items() if name in entry or name in kinds}}
     wrong = [name for name, kind in parts.items() if name not in entry or not fits(entry[name], kind)]
+    if not wrong and not 0 <= entry["records"] <= MAX_RECORDS:
+        return "records"
     if not wrong:
         try:
             datetime.fromisoformat(entry["made"])

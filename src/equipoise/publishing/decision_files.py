@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equipoise.files import table_csv
 from equipoise.ground.errors import DataError
 from equipoise.ground.whole_files import refuse_page, staged, write_whole
 from equipoise.presentation.pages import page
@@ -47,7 +48,7 @@ def write(decision: "Published", place: Path, overwrite: bool, source: str) -> t
 
 def _text(decision: "Published", name: str, source: str) -> str:
     if name == DECISION_FILES[0]:
-        return decision.cells.write_csv()
+        return table_csv(decision.cells)
     if name == DECISION_FILES[1]:
         plain: dict[str, Any] = {"file": source, **decision.to_plain(values=True)}
         return json.dumps(plain, indent=2, allow_nan=False, ensure_ascii=False) + "\n"

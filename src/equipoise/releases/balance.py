@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from equipoise.data.records import Records
 from equipoise.files import FORMATS
+from equipoise.files.memory import COPIES_FOR_RELEASE, refuse_work
 from equipoise.ground.errors import Cancelled, EquipoiseError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress
@@ -86,6 +87,7 @@ def balanced(
 def _balanced(job: Job, folder: Path, overwrite: bool, progress: Progress | None) -> Release | TableRelease:
     refuse_existing(folder, overwrite)
     case = TableCase(job, job.read()) if job.table is not None else RecordsCase(job, job.read())
+    refuse_work(case.records, COPIES_FOR_RELEASE if job.table is None else 1, "search and release")
     with kept_journal(job, folder, case.records, case.masking_input, seed=case.seed, table=case.depends) as journal:
         plan = case.plan(journal.seed)
         if isinstance(case, RecordsCase):

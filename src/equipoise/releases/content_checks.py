@@ -15,6 +15,7 @@ import polars as pl
 from equipoise import risk
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.files import read_table_csv
 from equipoise.ground.errors import EquipoiseError
 from equipoise.methods.score import Score, Scores
 from equipoise.presentation.missing_both_ways import both_ways
@@ -205,7 +206,7 @@ def _title(text: str) -> Any:
 def _alike(public: Path) -> Check:
     """The same table in both formats."""
     try:
-        one, two = pl.read_csv(public / TABLE_FILE, infer_schema_length=None), pl.read_parquet(public / "table.parquet")
+        one, two = read_table_csv(public / TABLE_FILE), pl.read_parquet(public / "table.parquet")
     except (OSError, pl.exceptions.PolarsError):
         return Check("formats", False, "The released table cannot be read.")
     same = content_of(one) == content_of(two)
@@ -213,7 +214,7 @@ def _alike(public: Path) -> Check:
 
 
 def _released_cells(public: Path) -> pl.DataFrame:
-    cells = pl.read_csv(public / TABLE_FILE, infer_schema_length=None)
+    cells = read_table_csv(public / TABLE_FILE)
     return cells.with_columns(pl.col("^status$").cast(pl.String).replace(OLD_STATUS, STATUS))
 
 
@@ -221,7 +222,7 @@ def _numbers(public: Path, private: Path) -> Check:
     """Whether the published numbers are those of the private table."""
     try:
         published = _released_cells(public)
-        inside = pl.read_csv(private / TABLE_FILE, infer_schema_length=None)
+        inside = read_table_csv(private / TABLE_FILE)
         inner = inside.select(c for c in published.columns if c != "status")
         same = content_of(published.drop("status")) == content_of(inner)
         faults = [] if same else ["The numbers are not those of private/."]
@@ -242,7 +243,7 @@ def _audited(private: Path, evidence: Evidence) -> Check:
     try:
         table = cells_of(private)
         intervals = audit(table, against="outsider")
-        recorded = pl.read_csv(private / "audit.csv", infer_schema_length=None)
+        recorded = read_table_csv(private / "audit.csv")
     except (EquipoiseError, OSError, pl.exceptions.PolarsError):
         return Check("audit", None, f"{CELLS} could not be read back.")
     recorded = recorded.filter(pl.col("against") == "outsider") if "against" in recorded.columns else recorded

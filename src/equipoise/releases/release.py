@@ -13,6 +13,7 @@ import numpy as np
 from equipoise.data import engines
 from equipoise.data.records import Records
 from equipoise.files import FORMATS, becomes, save, with_codes, without_formulas
+from equipoise.files.memory import COPIES_FOR_RELEASE, refuse_work
 from equipoise.ground import system
 from equipoise.ground.errors import EquipoiseError, ParameterError, RefusedError
 from equipoise.ground.progress import Progress
@@ -121,6 +122,7 @@ def release(
         raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
     if sign is not None:
         Signer.load(sign)
+    refuse_work(records, COPIES_FOR_RELEASE, "release")
     whole, records = records, without_direct(records)
     refuse_unfit(records, keys_needed=False)
     scales = tuple(measures) or policy.measures() or standard(records, recipe)

@@ -121,6 +121,7 @@ def read_secret(private: Path) -> dict[str, Any]:
     try:
         secret = dict(json.loads((private / "seed.json").read_text(encoding="utf-8")))
         int(secret["seed"])
+        bytes.fromhex(secret.get("hash_key", ""))
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(private / 'seed.json')!r}: it is not the seed of a release.") from None
     return secret
@@ -142,7 +143,7 @@ def _measure(name: str, job: Job) -> Measure | None:
 def another_input(records: Records, evidence: dict[str, Any], private: Path) -> bool:
     """Whether the records are not those that were released, by the keyed hash of the evidence."""
     digest = evidence.get("input", {}).get("hmac_sha256")
-    return digest is not None and keyed_hash(records, bytes.fromhex(read_secret(private)["hash_key"])) != digest
+    return digest is not None and keyed_hash(records, bytes.fromhex(read_secret(private).get("hash_key", ""))) != digest
 
 
 class UntraceableRelease(DataError):

@@ -14,7 +14,7 @@ import polars as pl
 from equipoise.data.records import Records
 from equipoise.data.tables.statistic import StandardDeviation, statistic_of
 from equipoise.data.tables.table import Table
-from equipoise.files import metadata_files
+from equipoise.files import metadata_files, table_csv
 from equipoise.ground import system
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
@@ -294,7 +294,7 @@ class TableContents:
         return hashlib.sha256(f"equipoise table {self.seed}".encode()).digest()
 
     def put_public(self, public: Path) -> None:
-        self.table.public.write_csv(public / TABLE_FILES[0])
+        system.write(public / TABLE_FILES[0], table_csv(self.table.public))
         self.table.public.write_parquet(public / TABLE_FILES[1])
         system.write(public / "report.html", self.public_page())
 
@@ -342,11 +342,11 @@ class TableContents:
 
 def _put_cells(table: Tabulated, private: Path) -> None:
     """The cells with their statuses, as tau-ARGUS reads them too, and their audit."""
-    table.internal.write_csv(private / TABLE_FILES[0])
+    system.write(private / TABLE_FILES[0], table_csv(table.internal))
     system.write(private / "table.sbs", _sbs(table.internal, table.table.by))
     for name, text in metadata_files(table.table.axes, "table").items():
         system.write(private / name, text)
-    table.audit.write_csv(private / "audit.csv")
+    system.write(private / "audit.csv", table_csv(table.audit))
 
 
 def component_folders(table: Tabulated, private: Path) -> list[tuple[Path, Tabulated]]:

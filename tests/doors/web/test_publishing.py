@@ -234,3 +234,18 @@ def test_what_does_not_fit_is_refused_in_a_sentence(near: Any, path: str, data: 
     assert near.office.session.version == before
     assert near.get("/publish/point?risk=2").status_code == 422
     assert near.get("/publish/file/report.html").status_code == 422
+
+
+def test_values_of_one_or_two_records_are_not_named(near: Any) -> None:
+    """Before, the first column of words became the area, free text too, and its values were listed unasked."""
+    words = ["Quetzalcoatlus", "Archaeopteryx", *["plain"] * 38]
+    table = pl.DataFrame({"note": words, "area": ["n", "s"] * 20, "sex": ["f", "f", "m", "m"] * 10})
+    table.write_csv(near.folder / "words.csv")
+    policy = {"data": {"path": "words.csv"}, "roles": {"keys": ["sex"]}}
+    settings = work.settled(Memory(), near.folder, policy, {})
+    assert settings["domain"] == ["area"]
+    asked = {**settings, "domain": ["note"]}
+    for part in ("line", "withheld", "published"):
+        shown = str(work.view(Memory(), near.folder, policy, asked, None, part))
+        assert "Quetzalcoatlus" not in shown
+        assert "Archaeopteryx" not in shown

@@ -14,6 +14,7 @@ from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen, table
+from equipoise.files import table_csv
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.recipe.catalogue import parse, typed
@@ -83,7 +84,7 @@ def coarsen(
         )  # fmt: skip
         out = None if best.interrupted else out
         if map is not None and not best.interrupted:
-            write_whole(map, best.lattice.write_csv())
+            write_whole(map, table_csv(best.lattice))
         if out is not None:
             eq.protect(records, best.recipe.masks, out, overwrite=overwrite, progress=progress)
     if as_json:

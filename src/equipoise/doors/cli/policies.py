@@ -56,14 +56,14 @@ def check(
     as_json: o.AsJson = False,
 ) -> None:
     """Say in plain words what a policy means, or list everything that is wrong with it, each with its line."""
+    if policy is None and schema is None:
+        raise DataError("Name the policy to check, or --schema FILE.")
+    with bar("looking at the data"):
+        explanation = eq.check(policy) if policy is not None else None
     if schema is not None:
         _write_schema(schema)
-    if policy is None:
-        if schema is None:
-            raise DataError("Name the policy to check, or --schema FILE.")
+    if policy is None or explanation is None:
         return
-    with bar("looking at the data"):
-        explanation = eq.check(policy)
     if as_json:
         json_answers.show({"policy": str(policy), **explanation.to_plain()})
     else:

@@ -16,9 +16,9 @@ from starlette.types import ASGIApp
 from equipoise import __version__
 from equipoise.doors.web import render
 from equipoise.doors.web.app_state import Office
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.pages import routers
 from equipoise.doors.web.request_guard import Entry, Guard, TooLarge
-from equipoise.doors.web.worker import without_folders
 from equipoise.ground.errors import EquipoiseError
 
 LOG = logging.getLogger("equipoise.web")

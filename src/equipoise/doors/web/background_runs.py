@@ -7,6 +7,7 @@ from secrets import token_hex
 from threading import Lock, Thread
 from typing import Any, Literal
 
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.worker import LOST_TEXT, answer_of, error_of
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import Cancelled, DataError, EquipoiseError
@@ -126,7 +127,12 @@ class Runs:
             return
         error: EquipoiseError = error_of(answer)
         stopped = isinstance(error, Cancelled)
-        self._change(id, state="stopped" if stopped else "failed", error=str(error), refused=error.exit_code == 1)
+        self._change(
+            id,
+            state="stopped" if stopped else "failed",
+            error=without_folders(str(error)),
+            refused=error.exit_code == 1,
+        )
 
     def _change(self, id: str, **values: Any) -> None:
         run = self._runs[id] = replace(self._runs[id], seconds=time.time() - self._runs[id].began, **values)

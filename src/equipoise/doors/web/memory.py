@@ -12,6 +12,7 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
+from equipoise.files.memory import refuse_work
 from equipoise.inspection.direct_identifiers import without_direct
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class Memory:
             if "metadata" in options:
                 options["metadata"] = folder / options["metadata"]
             records = read(path, **options)
+            refuse_work(records, 1, "open")
             if records.frame.implementation.is_polars():
                 records = replace(records, frame=nw.from_native(records.collect().lazy()))
             self.file = (name, records)

@@ -10,6 +10,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from equipoise.doors.web.app_state import VERSION_HEADER, office_of
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.files import upload_suffixes
 from equipoise.ground.system import packaged
 from equipoise.presentation.numbers import number, percent
@@ -65,7 +66,11 @@ def again(request: Request, address: str = "") -> HTMLResponse:
 
 def notice(request: Request, words: str, *, status: int = 422, problems: tuple[Any, ...] = ()) -> HTMLResponse:
     """An error in one sentence: beside the page for a part, on a page of its own otherwise."""
-    facts: Mapping[str, Any] = {"words": words, "problems": [str(problem) for problem in problems], "status": status}
+    facts: Mapping[str, Any] = {
+        "words": words,
+        "problems": [without_folders(str(problem)) for problem in problems],
+        "status": status,
+    }
     if "hx-request" in request.headers:
         response = part(request, "notice.html", code=status, **facts)
         response.headers.update(NOTICE_HEADERS)

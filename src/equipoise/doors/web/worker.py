@@ -1,17 +1,16 @@
 """Worker process that holds the data and answers one question at a time."""
 
 import logging
-import re
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory
 from equipoise.ground import errors
 from equipoise.ground.errors import EngineError, EquipoiseError
 from equipoise.ground.system import Helper
 
-FULL_PATH = re.compile(r"'(?:/|~|\.\.\.|[A-Za-z]:)[^']*[/\\]([^'/\\]+)'")
 LOG = logging.getLogger("equipoise.web")
 LOST_TEXT = "The work stopped unexpectedly, perhaps for want of memory. Nothing was written; try again, or with less."
 ErrorMessage = tuple[str, str, tuple[Any, ...]]
@@ -77,15 +76,6 @@ def error_message(error: BaseException) -> ErrorMessage:
     if isinstance(error, OSError) and error.strerror:
         return "DataError", f"{error.strerror}.", ()
     return "EngineError", f"Internal error ({type(error).__name__}): please report it. Your data is not changed.", ()
-
-
-def without_folders(text: str) -> str:
-    """A message in which paths are only the names of their files: where they are is nobody's business on a page.
-
-    >>> without_folders("No file at '/home/me/people.csv'.")
-    "No file at 'people.csv'."
-    """
-    return FULL_PATH.sub(r"'\1'", text)
 
 
 def error_of(message: ErrorMessage) -> EquipoiseError:

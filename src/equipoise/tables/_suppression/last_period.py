@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.tables.table import Table
+from equipoise.files import read_table_csv
 from equipoise.ground.arrays import Booleans
 from equipoise.ground.errors import DataError, require_columns
 
@@ -53,6 +54,6 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         if file.suffix == ".parquet":
             return pl.read_parquet(file)
-        return pl.read_csv(file, infer_schema=False)
+        return read_table_csv(file, typed=False)
     except (OSError, pl.exceptions.PolarsError):
         raise DataError(f"Cannot read {str(file)!r}: it is no table as CSV or Parquet.") from None

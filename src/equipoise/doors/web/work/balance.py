@@ -7,6 +7,7 @@ from typing import Any
 
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.doors.web.work.revealing_columns import declarations, revealing_table
@@ -58,7 +59,8 @@ def _check(memory: Memory, folder: Path, policy: Policy) -> Plain:
         job = job_of(policy, folder)
     except EquipoiseError as error:
         return {
-            "problems": [_problem(one) for one in error.problems] or [{"place": "", "words": str(error)}],
+            "problems": [_problem(one) for one in error.problems]
+            or [{"place": "", "words": without_folders(str(error))}],
             **nothing,
         }
     try:
@@ -68,14 +70,14 @@ def _check(memory: Memory, folder: Path, policy: Policy) -> Plain:
         columns = revealing_table(memory, folder, policy)
         explanation = explain(job, records, columns=columns).to_plain()
     except EquipoiseError as error:
-        problems.append({"place": "", "words": str(error)})
+        problems.append({"place": "", "words": without_folders(str(error))})
         explanation = {}
     counts = {"recipes": explanation.pop("recipes", 0), "runs": explanation.pop("runs", 0)}
     return {"problems": problems, **counts, "warnings": explanation.pop("warnings", []), "told": explanation}
 
 
 def _problem(problem: PolicyProblem) -> Plain:
-    return {"place": place_text(problem.place), "words": problem.words}
+    return {"place": place_text(problem.place), "words": without_folders(problem.words)}
 
 
 def columns(memory: Memory, folder: Path, policy: Policy) -> Plain:

@@ -5,10 +5,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
+
 import equipoise as eq
 from equipoise.data.levels import ORIGINAL
 from equipoise.doors.report import publication_page as report_page
 from equipoise.doors.report.page_parts import for_page
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work.publish_settings import loss_of, publication_arguments
 from equipoise.doors.web.work.table_settings import Plain
@@ -30,6 +33,8 @@ FIELDS, TITLES, SILENCES = WORDS["fields"], WORDS["losses"], WORDS["silences"]
 MOST, WINDOW = 60, 15
 """Cells that are listed, and how many on each side of the line."""
 MOST_COLUMNS = 2
+MIN_LISTED, RARE = 3, "(rare)"
+"""Values of fewer records are not named on the page, and a column of words that has some is not proposed."""
 FEW, MANY = 20, 60
 RISK = 0.2
 STEPS = 600
@@ -56,7 +61,7 @@ def _proposed(memory: Memory, folder: Path, policy: Policy) -> Plain:
     """Areas by their role, else the first column of words; classes by two keys, words before numbers."""
     roles, choices = policy.get("roles", {}), columns(memory, folder, policy)
     fit = {c["name"]: (c, level) for c in choices if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
-    words = [name for name, (c, _) in fit.items() if not c["numeric"]]
+    words = [name for name, (c, level) in fit.items() if not c["numeric"] and (level != ORIGINAL or not c["rare"])]
     domain = [c for c in roles.get("domain", ()) if c in fit][:MOST_COLUMNS] or words[:1]
     few = {n: level for n, (c, _) in fit.items() if n not in domain and (level := level_for(c, FEW)) is not None}
     keys = [c for c in roles.get("keys", ()) if c in few] or [c for c in words if c in few]
@@ -150,7 +155,7 @@ def view(memory: Memory, folder: Path, policy: Policy, draft: Policy, risk: floa
         at = settings["risk"] if risk is None else risk
         return {**view, "curve": _curve(publication, at), "at": _at(publication, at, part)}
     except EquipoiseError as error:
-        return {**view, "problem": str(error)}
+        return {**view, "problem": without_folders(str(error))}
 
 
 def point(memory: Memory, folder: Path, policy: Policy, draft: Policy, risk: float, part: Shown) -> Plain:
@@ -221,10 +226,18 @@ def _at(weighed: WeighedPublication, risk: float, part: Shown) -> Plain:
 
 
 def listed(decision: Published, part: Shown) -> Plain:
-    """Cells in their order of publication around the line; or all withheld, the most dangerous first; or published."""
+    """Cells in their order of publication around the line; or all withheld, the most dangerous first; or published.
+
+    A value of one or two records is not named: the file of the decision has it.
+    """
     places, whole = decision.in_order(part, WINDOW if part == "line" else MOST), decision.publication
     counts, names = decision.counts, list(whole.data.keys) or ["cell"]
-    table = whole.table[places].with_columns(mean=whole.posterior.mean[places])
+    rare = pl.col("y").sum()
+    veiled = whole.table.with_columns(
+        pl.when(rare.over(n) < MIN_LISTED).then(pl.lit(RARE)).otherwise(pl.col(n).cast(pl.String)).alias(n)
+        for n in whole.data.keys
+    )
+    table = veiled[places].with_columns(mean=whole.posterior.mean[places])
     publish = decision.decision.cells["publish"].gather(places).to_list()
     rows = [
         _cell(row, names, int(place), choice)

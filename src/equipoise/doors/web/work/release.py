@@ -5,6 +5,7 @@ from typing import Any
 
 import equipoise as eq
 from equipoise.doors.report.report_sections import balance, find_axes, limit_row
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
 from equipoise.policies.policy import Policy
@@ -21,7 +22,7 @@ def release(progress: Progress, policy: Path, out: Path, page: Path, overwrite: 
     try:
         published = eq.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
     except RefusedError as error:
-        return {"released": False, "words": str(error), "page": page.is_file()}
+        return {"released": False, "words": without_folders(str(error)), "page": page.is_file()}
     return {"released": True, "folder": out.name, **_release_facts(published, Job.load(policy).policy())}
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory
 from equipoise.doors.web.work.limits import with_preset
 from equipoise.doors.web.work.trials import Plain, policy_of
@@ -51,7 +52,7 @@ def declarations(memory: Memory, folder: Path, policy: PlainPolicy) -> Plain:
         plain, limits = with_preset(policy, folder), policy_of(policy, folder)
         own = names(policy.get("assume_unknown"), "assume_unknown")
     except EquipoiseError as error:
-        return {"rows": [], "open": 0, "least": MAX_REVEALED_SHARE, "problem": str(error)}
+        return {"rows": [], "open": 0, "least": MAX_REVEALED_SHARE, "problem": without_folders(str(error))}
     masked = _masked(plain, records)
     columns = dict.fromkeys(c for pair in table.select("column", "beside").iter_rows() for c in pair if c)
     stances = {c: _stance(c, table, limits, masked) for c in (*columns, *own)}

@@ -14,6 +14,7 @@ from equipoise.data.cells import Cells
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, Level, OriginalLevel, as_text, number_text
 from equipoise.data.roles import Roles
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.edit_hierarchy import free_name, with_level, without_level
 from equipoise.doors.web.work.level_editors import editors, level_title
@@ -357,7 +358,7 @@ def _level_facts(key: Key, level: Level) -> dict[str, Any]:
     try:
         return {**facts, "categories": level.label(key.values).drop_nulls().n_unique()}
     except EquipoiseError as error:
-        return {**facts, "problem": str(error)}
+        return {**facts, "problem": without_folders(str(error))}
 
 
 def _original(cells: Cells) -> dict[str, float]:

@@ -16,6 +16,7 @@ from equipoise.data.tables.statistic import Mean, Share, statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.cell_details import CellDetails
 from equipoise.doors.report.table_grid import grid, shown_cells
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work.table_settings import LARGEST, Plain
@@ -57,6 +58,7 @@ def _columns(records: Records) -> list[Plain]:
         levels = _levels(records, name)
         grouped = [level for level in levels if level["categories"] <= MOST_VALUES]
         row = {"name": name, "numeric": schema[name].is_numeric(), "values": int(many[name])}
+        row["rare"] = many[name] <= MOST_VALUES and bool((records.collect(name)[name].unique_counts() < 3).any())
         rows.append(row | {"levels": levels, "by": many[name] <= MOST_VALUES or bool(grouped)})
     return rows
 
@@ -176,7 +178,7 @@ def view(memory: Memory, folder: Path, policy: Policy, draft: Policy, values: bo
     try:
         return {**view, "table": flagged(memory, folder, policy, settings, values)}
     except EquipoiseError as error:
-        return {**view, "problem": str(error)}
+        return {**view, "problem": without_folders(str(error))}
 
 
 def flagged(memory: Memory, folder: Path, policy: Policy, settings: Policy, values: bool) -> Plain:

@@ -9,6 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
+from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory, Policy
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError, RolesError
@@ -109,7 +110,7 @@ def _measure_facts(measure: Measure, records: Records) -> dict[str, Any]:
     try:
         score = both_ways(measure, records, records)
     except EquipoiseError as error:
-        return {"share": None, "number": None, "notes": [str(error)]}
+        return {"share": None, "number": None, "notes": [without_folders(str(error))]}
     return _plain_score(score)
 
 
@@ -131,7 +132,7 @@ def _household(usual: tuple[Measure, ...], records: Records) -> dict[str, Any] |
     try:
         score = both_ways(Household(), records, records)
     except EquipoiseError as error:
-        return {"share": None, "number": None, "worst": None, "homes": None, "notes": [str(error)]}
+        return {"share": None, "number": None, "worst": None, "homes": None, "notes": [without_folders(str(error))]}
     homes = score.detail
     return _plain_score(score) | {"worst": homes["risk"][0], "homes": homes.height}
 

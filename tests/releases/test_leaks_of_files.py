@@ -1,0 +1,76 @@
+"""What the files of a release say beside the data: no absent category, no file name, no time of writing."""
+
+import re
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.data.labels import Column, Labels
+from equipoise.files import read_table_csv
+from equipoise.releases.release import release
+
+SECRET, NAME = "Quetzalcoatlus", "quiet_original_name"
+TIMES = re.compile(rb"\d\d:\d\d:\d\d|\d\d [A-Z][a-z]{2} \d{4}|\d\d[A-Z]{3}\d\d:|\d{4}-\d\d-\d\dT")
+NO_TIMES = {b"00:00:00", b"01 Jan 1970", b"01 Jan 7000", b"01JAN70:", b"1970-01-01T"}
+"""What stands for no time; the year and the hour follow each other in SPSS files."""
+
+
+def pieces(path: Path) -> list[bytes]:
+    """The bytes of a file, unpacked where it is an archive."""
+    if path.suffix != ".xlsx":
+        return [path.read_bytes()]
+    with zipfile.ZipFile(path) as book:
+        assert {part.date_time[0] for part in book.infolist()} == {1980}
+        return [book.read(part) for part in book.namelist()]
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "xlsx", "sav", "zsav", "dta", "xpt", "orc"])
+def test_what_a_file_says_beside_the_data(format: str, tmp_path: Path) -> None:
+    """Before, .xlsx, .sav, .dta and .xpt told the second in which they were written."""
+    towns = ["Oslo"] * 6 + ["Bergen"] * 6 + [SECRET]
+    kinds = {"town": pl.Enum(["Oslo", SECRET, "Bergen", "Nowhere"]), "place": pl.Categorical, "text": pl.String}
+    columns = {name: pl.Series(towns, dtype=kind) for name, kind in kinds.items()}
+    pl.DataFrame({**columns, "job": [1] * 6 + [2] * 6 + [3]}).write_parquet(tmp_path / f"{NAME}.parquet")
+    jobs = Column("Job", ((1.0, "smith"), (2.0, "clerk"), (3.0, SECRET), (4.0, SECRET)))
+    records = eq.read(tmp_path / f"{NAME}.parquet", eq.Roles([*kinds, "job"]))
+    recipe = eq.Recipe([eq.masks.LocalSuppress(eq.rules.MinCount(3))], 1)
+    release(
+        replace(records, labels=Labels({"job": jobs})), recipe, eq.Policy(), tmp_path / "out", format=format
+    )  # fmt: skip
+    public = tmp_path / "out" / "public"
+    for path in public.iterdir():
+        for content in pieces(path):
+            for word in (SECRET, "Nowhere", NAME, str(tmp_path)):
+                assert word.encode() not in content, (path.name, word)
+    for content in pieces(public / f"data.{format}"):
+        assert set(TIMES.findall(content[:4096])) <= NO_TIMES
+    assert set(eq.read(public / f"data.{format}").collect()["text"].drop_nulls()) - {""} == {"Bergen", "Oslo"}
+    if format == "xlsx":
+        assert any(b"<dc:creator></dc:creator>" in content for content in pieces(public / "data.xlsx"))
+    if format == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet").ParquetFile(public / "data.parquet")
+        assert set(parquet.metadata.metadata) <= {b"ARROW:schema", b"equipoise.labels"}
+        statistics = [parquet.metadata.row_group(0).column(i).statistics for i in range(3)]
+        assert {end for one in statistics for end in (one.min, one.max)} <= {"Bergen", "Oslo", None}
+
+
+def test_formulas_in_tables(tmp_path: Path) -> None:
+    """Before, only the cells of released records were marked, and no name of a column."""
+    table = pl.DataFrame({"=area": ["=1+1", "@a"] * 10, "sex": ["f"] * 10 + ["m"] * 10})
+    eq.tabulate(eq.read(table), ["=area", "sex"], out=tmp_path / "out", rule=eq.rules.MinCount(1))
+    written = (tmp_path / "out" / "public" / "table.csv").read_text(encoding="utf-8")
+    assert "'=area" in written.splitlines()[0]
+    assert not re.search(r"(^|,)[=@]", written, re.MULTILINE)
+    assert set(read_table_csv(tmp_path / "out" / "public" / "table.csv")["=area"].drop_nulls()) >= {"=1+1", "@a"}
+    assert eq.verify(tmp_path / "out").outcome != "refused"
+
+
+def test_work_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("equipoise.files.memory.available", lambda: 4_000_000)
+    records = eq.read(pl.DataFrame({"a": range(1_000_000)}), eq.Roles("a"))
+    with pytest.raises(eq.EquipoiseError, match=r"at least 24\.0 MB of memory and 4\.0 MB are free"):
+        eq.protect(records, [], tmp_path / "out")
