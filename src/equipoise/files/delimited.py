@@ -116,7 +116,7 @@ def without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
     risky = [column.str.contains(FORMULA) & ~column.str.contains(HARMLESS) for column in columns]
     marked = [pl.when(run).then("'" + column).otherwise(column) for run, column in zip(risky, columns, strict=True)]
     frame = frame.with_columns(expression.alias(name) for name, expression in zip(texts, marked, strict=True))
-    return frame.rename(_marked)
+    return frame.rename({name: _marked(name) for name in frame.collect_schema().names()})
 
 
 def table_csv(frame: pl.DataFrame) -> str:
@@ -140,7 +140,7 @@ def _plain(name: str) -> str:
 
 def _with_formulas(frame: Table) -> Table:
     """Text and names of columns as they were before `without_formulas`."""
-    frame = frame.rename(_plain)
+    frame = frame.rename({name: _plain(name) for name in frame.collect_schema().names()})
     texts = [name for name, dtype in frame.lazy().collect_schema().items() if dtype == pl.String]
     marks = pl.col(texts).str.starts_with("'") & pl.col(texts).str.contains(FORMULA)
     return (

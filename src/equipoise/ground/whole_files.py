@@ -111,8 +111,8 @@ def held(target: Path, *, wait: bool = False) -> Iterator[Path]:
                     lock = file_locks.take_lock(_lock(place))
                 if lock is None and not wait:
                     raise DataError(
-                        f"Another run{file_locks.lock_owner(_lock(place))} is writing {str(target)!r}: wait until it ends, "
-                        "or name another place."
+                        f"Another run{file_locks.lock_owner(_lock(place))} is writing {str(target)!r}: wait until it "
+                        "ends, or name another place."
                     )
                 time.sleep(0 if lock else POLL_SECONDS)
             if lock.works:
