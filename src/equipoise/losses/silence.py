@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise.beta_binomial.posterior import Posterior
 from equipoise.ground.arrays import Floats
@@ -37,6 +38,6 @@ class Silence:
     def expected(self, cells: Posterior) -> Floats:
         return np.asarray(self(cells.y, cells.mean, cells.n, cells.N))
 
-    def bend(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
+    def bend(self, y: ArrayLike, Y: ArrayLike, n: ArrayLike, N: ArrayLike) -> Floats:  # noqa: N803
         """Second derivative in Y: 0."""
         return np.zeros(np.broadcast_shapes(*(np.shape(part) for part in (y, Y, n, N))))
