@@ -13,7 +13,7 @@ import pytest
 from equipoise.doors.cli import main
 from equipoise.ground import file_locks, system
 from equipoise.ground.errors import DataError
-from equipoise.ground.whole_files import clear_dead, held, staged, write_whole
+from equipoise.ground.whole_files import clear_dead, held, staged, watching, write_whole
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Signals and links of POSIX.")
 HOLDING = """
@@ -144,3 +144,12 @@ def test_a_folder_that_failed_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), staged(tmp_path / "a" / "b" / "out", False, refuse=allow):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_whoever_watches_is_told_until_it_ends(tmp_path: Path) -> None:
+    """Two watchers who have seen the same are not taken for one another."""
+    with watching() as outer:
+        with watching() as inner:
+            write_whole(tmp_path / "a", "")
+        write_whole(tmp_path / "b", "", goal=True)
+    assert (outer, inner) == ([tmp_path / "b"], [])

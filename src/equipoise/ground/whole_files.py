@@ -137,7 +137,7 @@ def watching() -> Iterator[list[Path]]:
     try:
         yield places
     finally:
-        _watchers.remove(places)
+        _watchers[:] = [one for one in _watchers if one is not places]
 
 
 def _tell(place: Path | None) -> None:
