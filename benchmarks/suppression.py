@@ -55,6 +55,13 @@ GIBIBYTES = 4.0
 """What the larger tables may take."""
 GUARDS, GUARD_LIMIT = ("plain", "guarded"), 3.0
 """A pattern without and with the guard against contributors, and how many times the CPU the second may take."""
+LARGE = (
+    ("5-way, 3,125 cells", "p-percent:10%"), ("4-way, 14,641 cells", "p-percent:10%"),
+    ("4-way, 14,641 cells", "min-count:3"), ("3-way, 29,791 cells", "p-percent:10%"),
+    ("3-way, 29,791 cells", "min-count:3"), ("3-way hierarchical, 108,900 cells", "p-percent:10%"),
+    ("2-way hierarchical, 237,481 cells", "p-percent:10%"), ("2-way hierarchical, 1,022,121 cells", "p-percent:10%"),
+)  # fmt: skip
+"""Tables that are guarded against everybody and audited within `SECONDS` and `GIBIBYTES`."""
 AUDITED = 11_000
 """Cells above which memory is judged, too."""
 
@@ -169,6 +176,20 @@ def suppression(scale: Scale) -> Iterator[Row | Skipped]:
         note = f"{guarded['secondaries']:,.0f} secondaries, {plain['secondaries']:,.0f} without the guard"
         told = f"guard against contributors, {name}"
         yield Row(told, guarded["pattern"], plain["pattern"], GUARD_LIMIT, against="the pattern without it", note=note)
+    for name, rule in LARGE if scale.share >= 1 else ():
+        yield from _against_everybody(name, rule, ratio)
+
+
+def _against_everybody(name: str, rule: str, ratio: float) -> Iterator[Row]:
+    """A large table guarded against everybody, pattern and certificate: CPU and memory, and what is left open."""
+    found: dict[str, Any] = fresh("-m", "benchmarks.suppression", name, "guarded", rule)
+    told, limit = f"suppression against everybody, {name}, {rule}", SECONDS[name]
+    open_to = "; ".join(found["less"]) or "full levels against everybody"
+    parts = f"pattern {found['pattern']:.0f} s, certificate {found['audit']:.0f} s, silent {found['silence']:.1f} s"
+    cells = f"{found['secondaries']:,} secondaries of {found['cost']:,.0f}, {found['failed']} failed"
+    note = f"{parts}, {cells}, {open_to}"
+    yield Row(told, found["cpu"], limit * ratio, 1.0, against=f"{limit:g} s, scaled", note=note)
+    yield Row(f"{told}, memory", found["peak"], GIBIBYTES, 1.0, unit="GiB", against=f"{GIBIBYTES:g} GiB")
 
 
 def _note(found: Mapping[str, float]) -> str:

@@ -41,6 +41,10 @@ BROWSER_FLAGS = (
 )
 EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
 """Whether the full versions of the tests run."""
+REDTEAM = EVIDENCE and "EQUIPOISE_ATTACK_ROWS" in os.environ
+"""Whether they run for the table of attacks: large files, but of cases that differ by their draw alone only some."""
+MAX_DRAWN_CASES = 8
+"""Cases of a test marked `evidence(every=...)` that run for the table of attacks."""
 
 settings.register_profile(
     "equipoise",
@@ -101,24 +105,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     `evidence(every=3)` keeps the first of each three cases of a test, in the order of its parameters.
     """
-    if EVIDENCE:
+    if EVIDENCE and not REDTEAM:
         for item in items:
             examples = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
             if examples or "full" in getattr(item, "fixturenames", ()):
                 item.add_marker("evidence")
         return
-    cases, left_out = Counter[str](), set[pytest.Item]()
-    for item in items:
-        mark = item.get_closest_marker("evidence")
-        if mark is None:
-            continue
-        name, every = item.nodeid.partition("[")[0], mark.kwargs.get("every")
+    marked = [(item, mark) for item in items if (mark := item.get_closest_marker("evidence"))]
+    total, cases = Counter(_test_name(item) for item, _ in marked), Counter[str]()
+    left_out = set[pytest.Item]()
+    for item, mark in marked:
+        name, every = _test_name(item), mark.kwargs.get("every")
+        if REDTEAM:
+            every = -(-total[name] // MAX_DRAWN_CASES)
         if every is None or cases[name] % every:
             left_out.add(item)
         cases[name] += 1
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def _test_name(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -161,9 +170,9 @@ def one_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def full() -> Callable[[Any, Any], Any]:
-    """Picks the first of two sizes in `make test`, the second in `make evidence`."""
-    return lambda small, large: large if EVIDENCE else small
+def full() -> Callable[..., Any]:
+    """Picks the first of two sizes in `make test`, the second in `make evidence`, `redteam` for `make redteam`."""
+    return lambda small, large, redteam=None: small if not EVIDENCE else (redteam if REDTEAM else None) or large
 
 
 @dataclass(frozen=True)

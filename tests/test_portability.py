@@ -17,8 +17,9 @@ from equipoise.ground.errors import DataError
 
 SOURCE = Path(eq.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MACHINE = [SOURCE / "ground" / "system.py", SOURCE / "ground" / "file_locks.py", SOURCE / "data" / "quiet_panics.py"]
-"""What knows the system: files and processes, locks, and what an engine writes by itself."""
+MACHINE = [SOURCE / "ground" / f"{name}.py" for name in ("system", "file_locks", "interrupts")]
+MACHINE.append(SOURCE / "ground" / "quiet_panics.py")
+"""What knows the system: files and processes, locks, requests to end, and what an engine writes by itself."""
 SYSTEM_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "signal", "msvcrt", "winreg", "ctypes"}
 SYSTEM_MODULES |= {"shlex", "multiprocessing", "subprocess", "platform", "syslog", "mmap"}
 OWN_OF_OS = {"environ", "PathLike", "fspath", "cpu_count"}

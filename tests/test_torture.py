@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from torture.attempt import CANARY, Attempt, judged
+from torture.attempt import CANARY, Attempt, _told, judged
 from torture.runner import PARTS, run_one
 
 CASES = 8
@@ -46,3 +46,9 @@ def test_the_judge_sees_faults(act: object, fault: str, tmp_path: Path) -> None:
     (folder / "data.csv").write_text("age\n1\n")
     outcome = judged(Attempt("a test", call=lambda: act(folder)), folder)  # type: ignore[operator]
     assert fault in " ".join(outcome.faults)
+
+
+def test_a_journal_that_the_message_names_is_no_fault() -> None:
+    assert _told(".out.journal", "What was tried is kept in '.out.journal': run it again to go on.")
+    assert not _told(".out.journal", "Stopped.")
+    assert not _told(".out.1234abcd.partial", "'.out.1234abcd.partial'")

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from torture.attempt import Outcome
@@ -19,7 +20,7 @@ def main() -> int:
     options = _options()
     if options.case:
         part, _, number = options.case.partition(":")
-        with tempfile.TemporaryDirectory(prefix="torture-") as place:
+        with tempfile.TemporaryDirectory(prefix="torture-", ignore_cleanup_errors=True) as place:
             return _show(
                 next(_kills(options.seed, Path(place), range(int(number), int(number) + 1)))[1]
                 if part == KILLS
@@ -27,10 +28,11 @@ def main() -> int:
             )
     parts = options.parts.split(",") if options.parts else [*PARTS, KILLS]
     tallies = {part: Tally() for part in parts}
-    for part, number, outcome in _outcomes(options, parts):
-        tallies[part].add(number, outcome)
-        if outcome.faults and options.verbose:
-            print(f"{part}:{number} {outcome.words[:200]} -> {outcome.faults} {outcome.answer[:150]}", flush=True)
+    with suppress(KeyboardInterrupt):  # what was tried so far is told
+        for part, number, outcome in _outcomes(options, parts):
+            tallies[part].add(number, outcome)
+            if outcome.faults and options.verbose:
+                print(f"{part}:{number} {outcome.words[:200]} -> {outcome.faults} {outcome.answer[:150]}", flush=True)
     return _table(options.seed, tallies)
 
 
@@ -43,7 +45,7 @@ def _outcomes(options: argparse.Namespace, parts: list[str]) -> Iterator[tuple[s
         yield from run(options.seed, bad, until, options.count, options.workers, options.start)
     if KILLS in parts:
         last = options.start + (options.kills or 1 << 40)
-        with tempfile.TemporaryDirectory(prefix="torture-") as place:
+        with tempfile.TemporaryDirectory(prefix="torture-", ignore_cleanup_errors=True) as place:
             for number, outcome in _kills(options.seed, Path(place), range(options.start, last)):
                 yield KILLS, number, outcome
                 if options.kills is None and time.monotonic() > begun + seconds:

@@ -28,6 +28,8 @@ class Attempt:
     writes: tuple[str, ...] = ("out",)
     wrong_type: str | None = None
     """The parameter that is given an object of no use: it must be refused by name."""
+    names: tuple[str, ...] = ()
+    """The parameters of the call: a TypeError must name one of them."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def judged(attempt: Attempt, folder: Path) -> Outcome:
     faults += [f"shows a data value: {_first(out + err + answer, c)}" for c in CANARIES if c in out + err + answer]
     if not attempt.call and answer != "0" and len(err) > 20_000:
         faults.append(f"a message of {len(err)} characters")
-    faults += _left(before, _contents(folder), attempt, answer)
+    faults += _left(
+        before, {name: mark for name, mark in _contents(folder).items() if not _told(name, err)}, attempt, answer
+    )
     last = err.strip().splitlines()[-1][:300] if err.strip() else ""
     return Outcome(attempt.words, f"{answer} {last}".strip()[:400], tuple(faults))
 
@@ -77,7 +81,7 @@ def _called(attempt: Attempt) -> tuple[str, list[str]]:
         return f"{type(error).__name__}: {error}", []
     except TypeError as error:
         text = str(error)
-        own = "argument" in text or not attempt.wrong_type or attempt.wrong_type in text
+        own = "argument" in text or any(name in text for name in attempt.names)
         return f"TypeError: {text}", [] if own else [f"TypeError without the parameter: {text[:200]}"]
     except BaseException as error:
         return type(error).__name__, [f"raw {type(error).__name__}: {str(error)[:200]}"]
@@ -95,6 +99,11 @@ def _left(before: dict[str, str], after: dict[str, str], attempt: Attempt, answe
     if answer not in ("0",) and not attempt.call and data:
         faults.append(f"data though it ended with {answer}: {data[0]}")
     return faults
+
+
+def _told(name: str, message: str) -> bool:
+    """Whether a file is the journal of a search that was broken off, which stays, and the message names it."""
+    return name.endswith(".journal") and name in message
 
 
 def _contents(folder: Path) -> dict[str, str]:

@@ -20,11 +20,13 @@ ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "cp1252", "utf-7", "utf-8-sig", "c
 def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
     """One file made bad in one way, and a verb that reads it."""
     how = rng.choice(
-        (_bytes, _bytes, _bytes, _bytes, _ending, _text, _text, _content, _content, _content, _zip, _hierarchy)
+        (_bytes, _bytes, _bytes, _bytes, _ending, _text, _text, _content, _content, _content, _zip, _hierarchy, _named)
     )
-    name, words = how(rng, shelf(place), folder)
+    key = rng.choice(KEYS) if how is _named else "sex"
+    name, words = _named(rng, folder, key) if how is _named else how(rng, shelf(place), folder)
     verb = rng.choice(CHEAP)
     args = [name if arg == "data.csv" else arg for arg in COMMANDS[verb]]
+    args = [",".join(key if part == "sex" else part for part in arg.split(",")) for arg in args]
     if how is _hierarchy:
         args = ["protect", "data.csv", "--keys", "region,sex", "--direct", "note", "--id", "id", "--hierarchy", name]
         args += ["--mask", "recode:region,1", "--out", "out"]
@@ -34,6 +36,18 @@ def attempt(rng: random.Random, place: Path, folder: Path) -> Attempt:
             rng.choice(("csv", "parquet", "arrow", "orc", "xlsx", "sav", "dta", "xpt", "asc", "sqlite")),
         ]
     return Attempt(f"{words}: {' '.join(args)}", args, writes=("out",))
+
+
+KEYS = ("a\nb", "\x1b[2Jx", "x" * 70_000, "a\tb", "'sex'", 'a"b', "é" * 200, "1", "nan", "null", "[bold]x[/bold]", "{{7*7}}", "<b>x</b>",
+        "%s", "\u202exes", "a/b", "..", "*", "^.*$", "col:1", "a=b", "a|b", "x,y", "len", "literal", "count", "index", "age ", " sex")  # fmt: skip
+"""Names of a key that the command line names too."""
+
+
+def _named(rng: random.Random, folder: Path, key: str) -> tuple[str, str]:
+    """A good file whose key has an odd name."""
+    frame, name = table().rename({"sex": key}), rng.choice(("data.csv", "data.parquet"))
+    frame.write_csv(folder / name) if name == "data.csv" else frame.write_parquet(folder / name)
+    return name, f"key {key[:20]!r} in {name}"
 
 
 def _bytes(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
@@ -128,6 +142,8 @@ CONTENTS: dict[str, Callable[[random.Random], pl.DataFrame]] = {
         ("", " ", "a\x00b", "\n", "=x", "__eq_new", "n", "total", "é" * 50, "age ", "../x", "<script>", "{x}", "index", "\u202ex"))}),
     "odd type": lambda rng: table().with_columns(rng.choice(TYPES)().alias(rng.choice(("age", "sex", "salary", "note", "more")))),
     "odd numbers": lambda rng: table().with_columns(pl.Series("salary", [rng.choice(NUMBERS) for _ in range(60)], strict=False)),
+    "one far number": lambda rng: table().with_columns(
+        pl.when(pl.col("id") == 4).then(rng.choice((1e308, -1e308))).otherwise(pl.col(c := rng.choice(("age", "salary", "w")))).alias(c)),
     "huge integers": lambda rng: table().with_columns((pl.col("id") + rng.choice((2**62, 2**53, -(2**62)))).alias(rng.choice(("age", "id", "hh")))),
     "repeated ids": lambda _: table().with_columns(id=pl.lit(1)),
     "negative weights": lambda rng: table().with_columns(w=pl.lit(rng.choice((-1.0, 0.0, float("inf"), float("nan"), 1e308)))),
@@ -141,6 +157,8 @@ TYPES: tuple[Callable[[], pl.Expr], ...] = (
     lambda: pl.lit(time(1, 2)),
     lambda: pl.lit(datetime(9999, 12, 31)),
     lambda: pl.lit(date(1, 1, 1)),
+    lambda: pl.lit(2**31 - 1, pl.Int32).cast(pl.Date),
+    lambda: pl.lit(-(10**17)).cast(pl.Datetime("ms")),
     lambda: pl.lit(datetime(2000, 1, 1)).dt.replace_time_zone("Asia/Tokyo"),
     lambda: pl.col("id").cast(pl.Int128) * 10**30,
     lambda: pl.col("id").cast(pl.UInt64) + 2**63,
@@ -194,9 +212,11 @@ def _zip(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
     """An archive or a workbook with something odd in its directory."""
     text = (good / "data.csv").read_bytes()
     kind = rng.choice(
-        ("two", "none", "version", "method", "sizes", "names", "folder", "bomb", "workbook", "sheet", "nested")
+        ("two", "none", "version", "method", "sizes", "names", "folder", "bomb", "workbook", "sheet", "nested", "far")
     )
-    name = "data.xlsx" if kind in ("workbook", "sheet") else "data.zip"
+    name = "data.xlsx" if kind in ("workbook", "sheet", "far") else "data.zip"
+    if kind == "far":
+        return _far_cell(rng, folder / name)
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
         if kind == "workbook":
@@ -222,6 +242,17 @@ def _zip(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
         content[directory + rng.choice(spots)] = rng.choice((0, 1, 9, 14, 63, 99, 255))
     (folder / name).write_bytes(content)
     return name, f"zip {kind}"
+
+
+def _far_cell(rng: random.Random, path: Path) -> tuple[str, str]:
+    """A sheet with a cell far from the others."""
+    import xlsxwriter
+
+    row, column = rng.choice(((1_048_575, 16_383), (1_048_575, 8), (9, 16_383), (200_000, 16_000)))
+    with xlsxwriter.Workbook(path) as book:
+        table().drop("joined").write_excel(book, "data")
+        book.get_worksheet_by_name("data").write(row, column, CANARY)
+    return path.name, f"a cell at {row}, {column}"
 
 
 def _hierarchy(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from torture.attempt import CANARY, CANARY_NUMBER
+from torture.sas_data_set import Variable, library, write_data_set
 
 TEXT_FORMATS = ("csv", "csv.gz", "csv.bz2", "csv.xz", "csv.zst", "zip", "tsv")
 
@@ -118,6 +119,7 @@ def shelf(place: Path) -> Path:
         except files.DataError as error:
             raise SystemExit(f"torture: no good file in the format {format}: {error}") from None
     _r_files(good, frame)
+    _sas_file(good, frame)
     _packed(good)
     (good / "region.csv").write_text(f"north;up\nsouth;down\neast;down\n{CANARY};up\n", encoding="utf-8")
     (good / "region.hrc").write_text(f"up\n@north\n@{CANARY}\ndown\n@south\n@east\n", encoding="utf-8")
@@ -143,6 +145,16 @@ def _r_files(good: Path, frame: pl.DataFrame) -> None:
     small = frame.drop("joined").to_pandas()
     rdata.write_rds(good / "data.rds", small)
     rdata.write_rda(good / "people.rda", {"people": small})
+
+
+def _sas_file(good: Path, frame: pl.DataFrame) -> None:
+    if library() is None:
+        return
+    columns: list[Variable] = []
+    for name in frame.drop("joined").columns:
+        width = 40 if frame[name].dtype == pl.String else 0
+        columns.append((name, name, "", width, frame[name].to_list()))
+    write_data_set(good / "data.sas7bdat", columns, "people")
 
 
 def _packed(good: Path) -> None:

@@ -1,11 +1,12 @@
 """Kill every verb that writes, at any moment, and look at what is left.
 
 A case is one verb in a fresh folder, ended by SIGKILL or SIGTERM at a file operation (by an audit hook) or after a
-time, or run into a full disk (by a limit on the size of files). Then: no input changed, what stands under a final name
+time, run into a full disk (by a limit on the size of files) or a folder that nobody may write, or run twice at once (the page: beside `balance`). Then: no input changed, what stands under a final name
 is whole, the next verb that is given the folder leaves nothing of the dead run, and the same command ends as if nothing
 had happened. Children are forked from a process that has imported everything and computed nothing.
 """
 
+import errno
 import json
 import os
 import random
@@ -19,6 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+
+from torture.walks import KIT, WALKS
 
 WRITING = os.O_WRONLY | os.O_RDWR
 TOUCHES = {"os.mkdir", "os.rename", "os.chmod", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink"}
@@ -69,6 +72,10 @@ class Verb:
     again: tuple[str, ...] = ("--overwrite",)
     standing: bool = False
     """Whether an earlier run's `out` stands there before."""
+    goal: str = ""
+    """What stands where the verb has ended, if it is not `out`."""
+    beside: tuple[str, ...] = ()
+    """The command that is run at once with it, if it is not the same."""
 
 
 VERBS = {
@@ -91,6 +98,10 @@ VERBS = {
         ("attack", "released.csv", "--against", "people.csv", "--known", "sex,age", "--out", "page.html"), "page.html"
     ),
     "check": Verb(("check", "policy.toml", "--schema", "schema.json"), "schema.json", ()),
+    "demo": Verb(("demo", "--out", "out"), "out", goal="out/release"),
+    "demo over": Verb(("demo", "--out", "out", "--overwrite"), "out", (), True, "out/release"),
+    "page": Verb(("page",), "out", (), beside=("balance", "policy.toml", "--out", "out", "--overwrite")),
+    "page over": Verb(("page",), "out", (), True, beside=("balance", "policy.toml", "--out", "out", "--overwrite")),
 }  # fmt: skip
 
 
@@ -149,16 +160,18 @@ def _inputs(folder: Path) -> None:
     (folder / "seed.json").write_text('{"seed": "12345"}', encoding="utf-8")
     (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
     (folder / "table.toml").write_text(TABLE_POLICY, encoding="utf-8")
+    (folder / "kit").mkdir()
+    (folder / "kit" / "people.toml").write_text(KIT, encoding="utf-8")
 
 
 def run(
     folder: Path, args: tuple[str, ...], *, at: int = 0, after: float = 0.0, by: int = signal.SIGKILL,
-    limit: int = 0, log: Path | None = None,
+    limit: int = 0, locked: bool = False, log: Path | None = None,
 ) -> int:  # fmt: skip
     """Run a command in a folder, in a child; the signal comes at a file operation or after a time. The exit code."""
     child = os.fork()
     if child == 0:
-        _child(folder, args, at, by, limit, log)
+        _child(folder, args, at, by, limit, locked, log)
     until = time.monotonic() + (after or 120)
     while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() > until:
@@ -168,7 +181,26 @@ def run(
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _child(folder: Path, args: tuple[str, ...], at: int, by: int, limit: int, log: Path | None) -> None:
+def run_two(folder: Path, *commands: tuple[str, ...]) -> list[int]:
+    """Run commands at once in a folder. The exit codes, the lower one first."""
+    children = []
+    for args in commands:
+        if (child := os.fork()) == 0:
+            _child(folder, args, 0, signal.SIGKILL, 0, False, None)
+        children.append(child)
+    until, codes = time.monotonic() + 120, []
+    for child in children:
+        while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() > until:
+                os.kill(child, signal.SIGKILL)
+            time.sleep(0.002)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    return sorted(codes, key=abs)
+
+
+def _child(
+    folder: Path, args: tuple[str, ...], at: int, by: int, limit: int, locked: bool, log: Path | None
+) -> None:  # fmt: skip
     os.chdir(folder)
     for name, number in (("stdout.log", 1), ("stderr.log", 2)):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
@@ -185,13 +217,15 @@ def _child(folder: Path, args: tuple[str, ...], at: int, by: int, limit: int, lo
         count += 1
         if count == at:
             os.kill(os.getpid(), by)
+        if locked and isinstance(arguments[0], str | Path) and folder in Path(arguments[0]).absolute().parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), arguments[0])
 
     sys.addaudithook(touched)
     from equipoise.doors.cli import main
 
     code = 99
     try:
-        code = main(list(args))
+        code = WALKS[args[0]](list(args[1:])) if args[0] in WALKS else main(list(args))
     finally:
         if code == 99:
             os._exit(code)
@@ -206,7 +240,8 @@ def case(world: World, rng: random.Random) -> tuple[str, list[str]]:
     name = rng.choice(list(VERBS))
     verb = VERBS[name]
     operations, seconds = world.measure(name)
-    how = rng.choice(["kill", "kill", "kill", "term", "time", "full"])
+    how = rng.choice(["kill", "kill", "kill", "term", "time", "full", "locked", "two"])
+    how = "kill" if how == "term" and verb.args[0] == "page" else how  # the server has its own way to end
     folder = world.fresh(name, verb)
     before = _contents(folder)
     stood = _marks(folder / verb.out)
@@ -214,8 +249,15 @@ def case(world: World, rng: random.Random) -> tuple[str, list[str]]:
     if how in ("kill", "term"):
         by = signal.SIGKILL if how == "kill" else signal.SIGTERM
         code, words = run(folder, verb.args, at=at, by=by), f"{name}: {by.name} at operation {at} of {operations}"
+    elif how == "two":
+        code, second = run_two(folder, verb.args, verb.beside or verb.args)
+        words = f"{name}: two at once, exit {code} and {second}"
+        if code or second not in (0, 2):
+            return words, [f"exit {code} and {second}"]
     elif how == "time":
         code, words = run(folder, verb.args, after=after), f"{name}: killed after {after:.2f} of {seconds:.2f} s"
+    elif how == "locked":
+        code, words = run(folder, verb.args, locked=True), f"{name}: in a folder that nobody may write"
     else:
         code, words = run(folder, verb.args, limit=limit), f"{name}: files of at most {limit} bytes"
     faults = _after(folder, verb, before, stood, code, how)
@@ -233,16 +275,18 @@ def _after(folder: Path, verb: Verb, before: dict[str, bytes], stood: str | None
         faults.append("what stood there is gone")
     if out.exists() and not _whole(folder, verb):
         faults.append("what stands there is not whole")
-    if how in ("term", "full"):
+    if how in ("term", "full", "locked"):
         if code not in (0, 2, 130):
             faults.append(f"exit {code}: {text[-300:]}")
         if code != 0 and _marks(out) != stood:
             faults.append(f"exit {code}, though it was written")
         left = [name for name in _hidden(folder) if not name.endswith(".journal")]
         faults += [f"left after exit {code}: {name}" for name in left]
-        journals = [name for name in _hidden(folder) if name.endswith(".journal")]
+        journals = [name for name in _hidden(folder) if name.endswith(".journal") and verb.args[0] != "page"]
         faults += [f"the message does not name {name}" for name in journals if name not in text]
-        if how == "full" and code == 2 and "'" not in text:
+        if how == "locked" and code != 2:
+            faults.append(f"exit {code} where nothing can be written")
+        if how != "term" and code == 2 and "'" not in text and verb.args[0] != "page":
             faults.append(f"the message names no path: {text[-200:]}")
     return faults
 
@@ -250,11 +294,12 @@ def _after(folder: Path, verb: Verb, before: dict[str, bytes], stood: str | None
 def _next(world: World, folder: Path, verb: Verb, rng: random.Random, code: int) -> list[str]:
     """What is wrong after the next verb on the folder, and after the same command again."""
     if rng.random() < 0.5:
-        run(folder, rng.choice([("verify", verb.out), ("assess", "."), ("methods", verb.out), ("roles", ".")]))
+        above = "." if not verb.goal else verb.out
+        run(folder, rng.choice([("verify", verb.out), ("assess", above), ("methods", verb.out), ("roles", above)]))
         left = [name for name in _hidden(folder) if not name.endswith(".journal")]
         if left:
             return [f"left after the next verb: {name}" for name in left]
-    stands = (folder / verb.out).exists()
+    stands = (folder / (verb.goal or verb.out)).exists()
     journal = any(name.endswith(".journal") for name in _hidden(folder))
     more = verb.again if stands and not journal and "--overwrite" not in verb.args else ()
     again = run(folder, (*verb.args, *more))
@@ -284,16 +329,26 @@ def _whole(folder: Path, verb: Verb) -> bool:
     out = folder / verb.out
     if verb.args[0] == "publish":
         return sorted(p.name for p in out.iterdir()) == ["decision.csv", "decision.json", "report.html"]
+    if verb.args[0] == "demo":
+        names = ("people.parquet", "people-roles.toml", "people.toml")
+        return all((out / name).is_file() for name in names) and _verified(folder, "out/release")
     if out.is_dir():
-        keep = (folder / "stderr.log").read_bytes(), (folder / "stdout.log").read_bytes()
-        code = run(folder, ("verify", verb.out))
-        (folder / "stderr.log").write_bytes(keep[0])
-        (folder / "stdout.log").write_bytes(keep[1])
-        return code == 0
+        return _verified(folder, verb.out)
     text = out.read_text(encoding="utf-8")
     if out.suffix == ".json":
         json.loads(text)
     return text.rstrip().endswith("</html>") if out.suffix == ".html" else len(text) > 100
+
+
+def _verified(folder: Path, release: str) -> bool:
+    """Whether a release is whole; one that is not there is no part of one."""
+    if not (folder / release).exists():
+        return True
+    keep = (folder / "stderr.log").read_bytes(), (folder / "stdout.log").read_bytes()
+    code = run(folder, ("verify", release))
+    (folder / "stderr.log").write_bytes(keep[0])
+    (folder / "stdout.log").write_bytes(keep[1])
+    return code == 0
 
 
 def _data(folder: Path) -> str:
@@ -302,10 +357,10 @@ def _data(folder: Path) -> str:
 
 
 def _marks(out: Path) -> str | None:
-    """What tells two states of an output apart; None where there is none."""
+    """What tells two states of an output apart, but for a journal in it; None where there is none."""
     if not out.exists():
         return None
-    files = [out] if out.is_file() else sorted(path for path in out.rglob("*") if path.is_file())
+    files = [out] if out.is_file() else sorted(path for path in out.rglob("[!.]*") if path.is_file())
     return "".join(f"{file.name}{hash(file.read_bytes())}" for file in files)
 
 
@@ -315,9 +370,8 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def _hidden(folder: Path) -> list[str]:
-    inside = folder / "register.json.tables"
-    found = [*folder.iterdir(), *(inside.iterdir() if inside.exists() else ())]
-    return sorted(path.name for path in found if path.name.startswith("."))
+    """What is hidden in the folder, below it too; the page has a hidden folder of its own."""
+    return sorted(path.name for path in folder.rglob(".*") if path.name != ".equipoise")
 
 
 def cases(seed: str, place: Path, numbers: range) -> Iterator[tuple[int, str, list[str]]]:

@@ -1,8 +1,13 @@
 """Odd values, odd bytes and odd places in nested data."""
 
 import random
-from collections.abc import Iterator
-from datetime import date, datetime, time
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache, partial
+from itertools import count, repeat
+from pathlib import Path
 from typing import Any
 
 ODD_TEXTS = (
@@ -12,11 +17,12 @@ ODD_TEXTS = (
     "101%", "-5%", "%", "%%", "(", ")", "a(b", "uniques(", "uniques(k=)", "uniques(k=(1,))", "uniques(k=9**9**9)", ":", ":::", ",",
     ",,,", ";", "|", "&", "| |", "|&|", "__import__('os')", "rot13", "base64", "hex", "zlib", "idna", "punycode", "undefined",
     "utf-7", "utf-8-sig", "unicode_escape", "utf-16", "klingon", "mbcs", "csv", "parquet", "xlsx", "/dev/null", "/proc/self/mem",
-    "data.csv", "out/out/out", "région", "\ud83d\ude00", "a" * 300 + ".csv", "x/" * 3000, "sqlite:///x", "postgres://x", ":memory:",
+    "data.csv", "out/out/out", "none/..", "none/../region.csv", "région", "\ud83d\ude00", "a" * 300 + ".csv", "x/" * 3000, "sqlite:///x", "postgres://x", ":memory:",
     "select 1", "select * from 'data.csv'", "drop table x", "intervals", "age=intervals:5", "age=intervals:0", "age=intervals:-5",
     "age=intervals:1e400", "age=intervals:" + "9" * 400, "age=breaks:", "age=breaks:nan", "age=prefix:99999999999999999999",
     "age=dates:month", "age=csv:**", "age=hrc:data.xlsx", "age=mapping:a", "age=", "=age", "age=intervals:5,top=x", "5", "5,nearest",
 )  # fmt: skip
+FLOATS = (0.0, 1.0, -1.0, 0.5, 3.0, float("nan"), float("inf"), -float("inf"), 1e308, 5e-324)
 HUGE = (2**31, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -(10**400), 10**4000)
 ODD_VALUES: tuple[Any, ...] = (
     *ODD_TEXTS, *HUGE, 0, -1, 1, 2, 3, 1000, True, False, 0.0, -0.5, 0.5, 1.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"),
@@ -35,6 +41,58 @@ def odd_value(rng: random.Random) -> Any:
         for _ in range(rng.choice((1, 5, 200))):
             value = rng.choice(([value], {"a": value}))
     return value
+
+
+def odd_object(rng: random.Random) -> Any:
+    """An object of Python that is seldom what is asked for."""
+    return rng.choice(_makers())(rng)
+
+
+@cache
+def _makers() -> tuple[Callable[[random.Random], Any], ...]:
+    """What makes odd objects; iterators and lists that hold themselves are made anew for each attempt."""
+    import numpy as np
+    import pandas as pd
+    import polars as pl
+
+    from torture.good import table
+    from torture.good_objects import values
+
+    plain: tuple[Any, ...] = (
+        None, True, 0, -1, 1, 2**63, 10**30, 0.5, -0.5, float("nan"), float("inf"), "", "age", "nothing", b"age", (), [], {}, set(), ("age",),
+        ["age", "age"], {"uniques": "< 1"}, {"entrpy": "> 1"}, {1: 2}, [None], [[1]], Path("data.csv"), Path("none.csv"), date(2000, 1, 1), int,
+        print, 1j, Decimal("0.5"), Decimal("NaN"), Fraction(1, 3), Ellipsis, NotImplemented, range(3), range(10**6), bytearray(b"age"), memoryview(b"age"),
+        timedelta(1), datetime(2000, 1, 1, tzinfo=UTC), slice(1), {"age": None}, {"age": float("nan")}, ["age", None], ["", ""], ("age", ("sex",)), "a\x00b",
+        np.zeros(3), np.zeros((2, 2)), np.zeros(0), np.zeros((2, 3, 4)), np.array(5.0), np.array(["a", "b"]), np.array([None, 1], dtype=object),
+        np.full(3, np.nan), np.full(3, np.inf), np.array([1 + 2j]), np.array(["2000-01-01"], dtype="datetime64[D]"), np.ma.masked_array([1.0, 2.0], [True, False]),
+        np.int64(3), np.float64(0.5), np.float32("nan"), np.bool_(True), np.str_("age"), np.datetime64("2000-01-01"), np.array([2**63], dtype=np.uint64),
+        pd.NA, pd.NaT, pd.Series([1, None]), pd.Index(["age"]), pd.DataFrame(), pd.DataFrame([[1, 2]], columns=["age", "age"]), pd.Timestamp("2000-01-01"),
+        pl.Series("age", [1, 2]), pl.Series("age", [[1], [2]]), pl.Series("age", []), pl.DataFrame(), pl.DataFrame({"age": []}), pl.col("age"), pl.Int64,
+        pl.LazyFrame({"age": [1]}).select("none"), pl.DataFrame({"count": [1], "weight": [1.0], "__index__": [0]}), table().lazy(), table().to_pandas(),
+    )  # fmt: skip
+    fresh: tuple[Callable[[random.Random], Any], ...] = (
+        lambda _: iter(["age"]),
+        lambda _: (name for name in ("age", "sex")),
+        lambda _: _endless(),
+        lambda _: count(),
+        lambda _: repeat("age"),
+        lambda rng: rng.choice(ODD_TEXTS),
+        lambda rng: odd_value(rng),
+        lambda rng: np.array([rng.choice(FLOATS) for _ in range(rng.choice((1, 2, 3, 5)))]),
+        lambda rng: {rng.choice(("age", "sex", "salary", "", 5, None)): odd_value(rng)},
+    )
+    return tuple(partial(_same, value) for value in (*plain, *values().values())) + fresh * 5
+
+
+def _same(value: Any, _: random.Random) -> Any:
+    return value
+
+
+def _endless() -> list[Any]:
+    """A list that holds itself."""
+    endless: list[Any] = []
+    endless.append(endless)
+    return endless
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from equipoise.doors.api import publish as publish
     from equipoise.doors.api import release as release
     from equipoise.doors.api import replay as replay
+    from equipoise.doors.api import report as report
     from equipoise.doors.api import tabulate as tabulate
     from equipoise.files import read as read
     from equipoise.ground.errors import Cancelled as Cancelled

@@ -18,8 +18,7 @@ from polars.testing import assert_series_equal
 import equipoise as eq
 from equipoise import files
 from equipoise.files.column_types import STORABLE, kind
-from equipoise.files.file_signatures import HEAD_BYTES
-from equipoise.files.format import Format
+from equipoise.files.format import HEAD_BYTES, Format
 
 ROOT = Path(__file__).parents[2]
 CANARY = "Quetzalcoatlus"

@@ -55,6 +55,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "beta_likeness": {"sensitive": ("area",), "beta": 0.5},
     "delta_presence": {"member": "area", "low": 0.1, "high": 0.5, "value": "1011"},
     "local_suppress": {"rule": eq.rules.MinCount(3), "importance": ("age=2.0",)},
+    "local_swap": {"rule": eq.rules.MinCount(2), "importance": ("age=2.0",)},
     "suppress_records": {"rule": eq.rules.MinCount(3)},
     "local_recode": {"rule": eq.rules.MinCount(3)},
     "adjust": {"rule": eq.rules.MinCount(3)},

@@ -34,6 +34,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
     "delta_presence": {"member": "ill", "value": "yes"},
     "local_suppress": {"rule": eq.rules.MinCount(3), "importance": ("age=2.0",)},
+    "local_swap": {"rule": eq.rules.MinCount(2), "importance": ("age=2.0",)},
     "suppress_records": {"rule": eq.rules.MinCount(3)},
     "local_recode": {"rule": eq.rules.MinCount(3)},
     "unsafe": {"rule": eq.rules.MinCount(3)},

@@ -49,7 +49,7 @@ def test_attackers_import_nothing_of_what_they_check(path: Path) -> None:
 def test_every_mask_has_a_row_and_none_is_above_what_is_reported() -> None:
     tool = attacks_table()
     rows = tool.printed(tool.PAGE.read_text(encoding="utf-8"))
-    assert {row[0] for row in rows} == set(MASKS)
+    assert set(MASKS) <= {row[0] for row in rows}, "rows of whole policies may stand beside them"
     assert all(len(row) == len(tool.HEAD) and float(row[4]) >= float(row[5]) - LARGEST_LUCK for row in rows)
 
 

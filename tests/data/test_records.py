@@ -55,3 +55,16 @@ def test_some_columns_or_all(people_records: eq.Records) -> None:
 
 def test_the_repr_has_names_and_counts_only(people_records: eq.Records) -> None:
     assert repr(people_records) == "Records(7 columns, keys=['sex', 'area', 'age'], engine='polars')"
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [pl.lit(2**31 - 1, pl.Int32).cast(pl.Date), pl.lit(-(10**17)).cast(pl.Datetime("ms"))],
+)
+def test_dates_that_no_calendar_has_are_refused_by_name_without_a_panic(dates: pl.Expr, capfd: Any) -> None:
+    frame = pl.DataFrame({"sex": list("fm") * 9, "pay": range(18)}).with_columns(born=dates)
+    records = eq.read(frame, eq.Roles(["sex", "born"]))
+    for verb in (eq.assess, lambda records: eq.attack(records, records)):
+        with pytest.raises(eq.DataError, match="'born' has dates that no calendar has"):
+            verb(records)
+    assert "panicked" not in capfd.readouterr().err

@@ -104,3 +104,11 @@ def test_columns_that_are_not_there() -> None:
         ComparableFiles.read(read(table), read(table), ("agee",))
     with pytest.raises(eq.RolesError, match="released file has no column"):
         ComparableFiles.read(read(pl.DataFrame({"x": [1]})), read(table), ("age",))
+
+
+def test_a_release_whose_ids_are_withheld_is_compared_as_a_file() -> None:
+    """The original has an id role, the release no such column: nothing says which record is whose."""
+    there = pl.DataFrame({"person": [3, 1, 2], "age": [10, 20, 30]})
+    made = ComparableFiles.read(read(there.drop("person")), read(there, "person"), ("age",))
+    assert not made.in_step
+    assert sorted(made.here["age"]) == sorted(made.there["age"]) == [10, 20, 30]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.demo.folder import KITS
+from equipoise.demo.folder import KITS, write
 from equipoise.policies.policy_file import Job
 
 
@@ -75,3 +75,18 @@ def test_the_table_of_the_business_demo_runs_to_a_release(tmp_path: Path) -> Non
     assert {trial.recipe.family for trial in made.frontier.trials} == {"suppress", "round", "adjust"}
     assert [warning.rule for warning in made.table.warnings] == ["dominance:1,75%"]
     assert pl.read_csv(made.public / "table.csv").height == 19 * 11
+
+
+def test_a_demo_that_ends_early_leaves_no_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that a dead run left in its final folder would have made the next one say that a demo is there already."""
+    places: list[bool] = []
+
+    def ends(place: Path, *_: object, **__: object) -> None:
+        places.append((tmp_path / "demo").exists())
+        raise OSError(28, "No space left on device", str(place))
+
+    monkeypatch.setattr("equipoise.demo.folder.write_whole", ends)
+    with pytest.raises(OSError, match="No space"):
+        write(tmp_path / "demo", "business")
+    assert places == [False]
+    assert not list(tmp_path.iterdir())

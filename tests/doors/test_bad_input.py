@@ -295,7 +295,9 @@ def test_refusal_names_each_broken_limit(here: Path, capfd: pytest.CaptureFixtur
     before = tree(here)
     assert main(args) == 1
     out, err = capfd.readouterr()
-    assert re.fullmatch(r"equipoise: .*uniques is 1, outside .* < 0\.01; entropy is .* outside .* > 99\.\n", err)
+    assert re.fullmatch(
+        r"equipoise: .*uniques is 100 %, outside .*below 1 %\); entropy kept is .* outside .*above 99\)\.\n", err
+    )
     assert not out
     assert tree(here) == before
 
@@ -308,6 +310,6 @@ def test_balance_refuses_when_no_candidate_is_inside(here: Path, capfd: pytest.C
     assert main(args) == 1
     err = capfd.readouterr().err
     assert "None of 2 candidates" in err
-    assert "limit < 0.001" in err
-    assert "limit > 99" in err
+    assert "limit below 0.1 %" in err
+    assert "limit above 99" in err
     assert tree(here) == before

@@ -104,7 +104,7 @@ def test_what_they_say(shown):
     assert text["frontier"].startswith("Frontier: ")
     assert "Uniques (share of records)" in text["trial"]
     assert text["release"].startswith("Released: ")
-    assert "within the limit < 1" in text["release"]
+    assert "within the limit (below 100 %)" in text["release"]
     assert "24 records" in text["assessment"]
     assert "linked correctly" in text["attack"]
     assert "suppressed" in text["table"]

@@ -187,6 +187,28 @@ def test_what_was_written_can_be_read_again(made: eq.Records, tmp_path: Path, tr
     assert (private / "table_1.hrc").is_file() == (tree == "two levels")
 
 
+def test_groups_that_overlap_are_written_and_read_again(tmp_path: Path) -> None:
+    """Two branches of a hierarchy: the folder can be audited again, and a later table of the register released."""
+    rng = np.random.default_rng(3)
+    town = rng.integers(0, 6, 60)
+    frame = pl.DataFrame({"town": [f"t{i}" for i in town], "sex": rng.choice([*"fm"], 60), "id": range(60)})
+    trees = [
+        eq.Hierarchy.mapping({f"t{i}": f"{name}{i % many}" for i in range(6)}, names=[name])
+        for name, many in (("county", 3), ("zone", 2))
+    ]
+    records, register = eq.Records.of(frame, eq.Roles(id="id")), tmp_path / "register.json"
+    first = eq.tabulate(
+        records, ["town", "sex"], rule="min-count:4", hierarchies={"town": trees[0] | trees[1]}, register=register,
+        out=tmp_path / "first",
+    )  # fmt: skip
+    again = eq.table(eq.read(tmp_path / "first" / "private" / "table.sbs"), ready=True)
+    assert set(again.axes[0].nodes) == set(first.table.axes[0].nodes)
+    assert again.table["status"].equals(first.table.table["status"])
+    assert eq.tables.audit(again, against="outsider").height == first.outsider.height
+    later = eq.tabulate(records, ["sex"], rule="min-count:4", register=register, out=tmp_path / "later")
+    assert any("the earlier table" in who for who in later.attackers.against)
+
+
 def test_structural_zeros_are_written_and_read_again(tmp_path: Path) -> None:
     """Empty cells have tau-ARGUS' numbers: 14 the structural ones, 13 the others where it is said which are."""
     people = pl.DataFrame({"sex": [*"ffffmmmm"], "state": [*"ppoooooo"], "age": [*"xyxyxyxx"]})

@@ -5,16 +5,21 @@ import contextlib
 import gzip
 import lzma
 import os
+import subprocess
+import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import narwhals as nw
 import polars as pl
 import pytest
 
 import equipoise as eq
 from equipoise import files
+from equipoise.data import engines
 from equipoise.files import memory
+from equipoise.ground.errors import settings_words
 
 CANARY = "canary-value"
 LABELLED = ("sav", "zsav", "dta", "xpt")
@@ -204,7 +209,7 @@ def test_the_texts_of_an_r_file_are_counted(tmp_path: Path, monkeypatch: pytest.
     texts = pandas.DataFrame({"name": [f"{CANARY} {i}" for i in range(20_000)]})
     rdata.write_rds(tmp_path / "a.rds", texts)
     monkeypatch.setattr(memory, "available", lambda: 100_000)
-    refused(tmp_path / "a.rds", r"needs about 1[45]\.\d MB of memory and 0\.1 MB are free")
+    refused(tmp_path / "a.rds", r"needs more than 1[45]\.\d MB of memory and 0\.1 MB are free")
 
 
 def test_an_archive_of_a_method_that_nobody_has(tmp_path: Path) -> None:
@@ -238,6 +243,27 @@ def test_panics_of_the_engine_stay_off_the_terminal(tmp_path: Path, at: int, cap
     assert "panicked" not in capfd.readouterr().err
 
 
+def test_whatever_reads_in_batches_keeps_panics_off_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that fails at its first batch may give none at all, and fail again when all is read at once."""
+    inside: list[None] = []
+    quiet_reads: list[bool] = []
+
+    @contextlib.contextmanager
+    def quiet() -> Iterator[None]:
+        inside.append(None)
+        yield
+        inside.pop()
+
+    def watched(piece: pl.DataFrame) -> pl.DataFrame:
+        quiet_reads.append(bool(inside))
+        return piece
+
+    monkeypatch.setattr(engines, "quiet_panics", quiet)
+    list(engines.batches(nw.from_native(pl.LazyFrame({"x": pl.Series([], dtype=pl.Int64)}).map_batches(watched))))
+    assert quiet_reads
+    assert all(quiet_reads)
+
+
 def test_a_whole_disk_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files.many_files, "MAX_PATHS", 3)
     for i in range(5):
@@ -265,3 +291,29 @@ def test_an_arrow_file_that_unpacks_to_more_than_there_is(tmp_path: Path) -> Non
     path.write_bytes(content)
     with pytest.raises(eq.EquipoiseError, match="not a whole Arrow file"):
         eq.read(path).collect()
+
+
+@pytest.mark.parametrize("setting", ["POLARS_MAX_THREADS=0", "POLARS_MAX_CONCURRENT_SCANS=x"])
+def test_a_setting_that_breaks_the_engine_is_not_called_a_damaged_file(tmp_path: Path, setting: str) -> None:
+    """The engine reads its settings once, so each needs a process of its own."""
+    (tmp_path / "a.csv").write_text("age\n7\n", encoding="utf-8")
+    name, _, value = setting.partition("=")
+    ended = subprocess.run(
+        [sys.executable, "-m", "equipoise", "assess", "a.csv", "--keys", "age"],
+        cwd=tmp_path, env={**os.environ, name: value}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2, ended.stderr
+    assert f"settings for it ({name}): unset them" in ended.stderr
+    assert "whole" not in ended.stderr
+    assert "panicked" not in ended.stderr
+
+
+def test_harmless_settings_are_not_blamed_for_a_panic(monkeypatch: pytest.MonkeyPatch) -> None:
+    panic = type("PanicException", (BaseException,), {})()
+    for name in [name for name in os.environ if name.startswith("POLARS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("POLARS_MAX_THREADS", "2")
+    assert settings_words(panic) == ""
+    monkeypatch.setenv("POLARS_CSV_CHUNK_SIZE", "x")
+    assert "(POLARS_CSV_CHUNK_SIZE)" in settings_words(panic)
+    assert settings_words(ValueError()) == ""

@@ -130,3 +130,23 @@ def test_a_policy_names_the_sheet(tmp_path: Path) -> None:
 def test_empty_rows_are_no_records(tmp_path: Path) -> None:
     sheet(tmp_path / "a.xlsx", ["a", "b"], [1, "x"], [None, None], [2, None], [None, None])
     assert eq.read(tmp_path / "a.xlsx").collect().rows() == [(1, "x"), (2, None)]
+
+
+def test_a_far_cell_is_refused_before_the_sheet_unfolds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, the reader made a place for every cell up to the last one in use, and the process aborted."""
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(tmp_path / "far.xlsx") as book:
+        sheet = book.add_worksheet()
+        for row, column, value in ((0, 0, "age"), (1, 0, 3), (1_048_575, 16_383, "x")):
+            sheet.write(row, column, value)
+    monkeypatch.setattr("equipoise.files.memory.available", lambda: 500_000_000_000)
+    with pytest.raises(eq.DataError, match="1,048,576 rows x 16,384 columns in use"):
+        eq.read(tmp_path / "far.xlsx")
+
+
+def test_empty_columns_before_a_far_cell_are_not_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The engine says a line for each column without cells; a sheet may have 16,384."""
+    far = sheet(tmp_path / "far.xlsx", ["age", "sex"], [3, "f"], [*[None] * 60, "x"])
+    with pytest.raises(eq.DataError, match="no name over column 3"):
+        files.read(far)
+    assert capfd.readouterr().err == ""

@@ -1,71 +1,20 @@
 """SAS data sets made for real, and missing codes from one package to another."""
 
-import ctypes
 import json
-from collections.abc import Sequence
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
+from torture.sas_data_set import Variable, library, write_data_set
 
 import equipoise as eq
 from equipoise.files import sas_transport
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS, Stata and SAS were not tried: pyreadstat is missing.")
 
-TEXT, DOUBLE = 0, 5
-Variable = tuple[str, str, str, int, Sequence[Any]]
-"""Name, label, format, width (0 for numbers) and values: numbers, None, a letter for a special missing, or texts."""
-
-
-def written(path: Path, columns: Sequence[Variable], title: str) -> Path:
-    library, pointer = _library(), ctypes.c_void_p
-    sink = ctypes.CFUNCTYPE(ctypes.c_ssize_t, pointer, ctypes.c_size_t, pointer)
-    with path.open("wb") as file:
-        put = sink(lambda data, size, _: file.write(ctypes.string_at(data, size)))
-        writer = pointer(library.readstat_writer_init())
-        library.readstat_set_data_writer(writer, put)
-        library.readstat_writer_set_file_label(writer, title.encode())
-        library.readstat_writer_set_file_format_is_64bit(writer, 1)
-        added = []
-        for name, label, format, width, _ in columns:
-            kind = TEXT if width else DOUBLE
-            added.append(pointer(library.readstat_add_variable(writer, name.encode(), kind, ctypes.c_size_t(width))))
-            library.readstat_variable_set_label(added[-1], label.encode())
-            library.readstat_variable_set_format(added[-1], format.encode())
-        height = len(columns[0][4])
-        assert library.readstat_begin_writing_sas7bdat(writer, None, ctypes.c_long(height)) == 0
-        for row in range(height):
-            assert library.readstat_begin_row(writer) == 0
-            for place, (*_, width, values) in zip(added, columns, strict=True):
-                assert _put(library, writer, place, width, values[row]) == 0
-            assert library.readstat_end_row(writer) == 0
-        assert library.readstat_end_writing(writer) == 0
-    return path
-
-
-def _put(library: Any, writer: Any, place: Any, width: int, value: Any) -> int:
-    if width:
-        return int(library.readstat_insert_string_value(writer, place, (value or "").encode()))
-    if value is None:
-        return int(library.readstat_insert_missing_value(writer, place))
-    if isinstance(value, str):
-        return int(library.readstat_insert_tagged_missing_value(writer, place, ctypes.c_char(value.encode())))
-    return int(library.readstat_insert_double_value(writer, place, ctypes.c_double(value)))
-
-
-def _library() -> Any:
-    found = pytest.importorskip("pyreadstat._readstat_writer", reason=".sas7bdat was not tried: pyreadstat is missing.")
-    library = ctypes.CDLL(found.__file__)
-    if not hasattr(library, "readstat_begin_writing_sas7bdat"):
-        pytest.skip(".sas7bdat was not tried: this build of pyreadstat hides its writer.")
-    for name in ("readstat_writer_init", "readstat_add_variable"):
-        getattr(library, name).restype = ctypes.c_void_p
-    return library
-
-
+if library() is None:
+    pytest.skip(".sas7bdat was not tried: this build of pyreadstat hides its writer.", allow_module_level=True)
 SIZE = 60
 ROLES = eq.Roles(["sex", "age"], hierarchies={"age": eq.Hierarchy.intervals(10)})
 POLICY = eq.Policy({}, allow=("born", "seen", "at", "town", "row"))
@@ -84,7 +33,7 @@ def data_set(tmp_path: Path) -> Path:
         ("at", "", "TIME8.", 0, [60.0 * i for i in range(SIZE)]),
         ("town", "By", "$40.", 40, ["Ål", "Île-de-France", "Tromsø \U0001f600", None] * 15),
     ]
-    return written(tmp_path / "in.sas7bdat", columns, "Undersøkelse")
+    return write_data_set(tmp_path / "in.sas7bdat", columns, "Undersøkelse")
 
 
 def test_a_sas_data_set_comes_back_as_a_transport_file(data_set: Path) -> None:

@@ -55,8 +55,8 @@ def test_the_finest_point_is_refused_with_its_reason(trials: list[eq.Trial]) -> 
     assert not verdict.accepted
     assert not verdict
     assert verdict.reasons == (
-        "uniques is 0.02821, outside the limit < 0.02",
-        "entropy is 10.4, within the limit > 7.5",
+        "uniques is 0.02821, outside the limit (below 0.02)",
+        "entropy kept is 10.4, within the limit (above 7.5)",
     )
 
 
@@ -93,7 +93,7 @@ def test_nothing_inside_is_refused_naming_the_nearest(trials: list[eq.Trial]) ->
     with pytest.raises(eq.RefusedError, match="None of 8 candidates") as caught:
         eq.Policy({"uniques": "< 0.001", "entropy": "> 7.5"}).choose(trials)
     assert "'AGE5 x SAL10000'" in str(caught.value)
-    assert "uniques 0.002121, limit < 0.001" in str(caught.value)
+    assert "uniques 0.002121, limit below 0.001" in str(caught.value)
     assert caught.value.exit_code == 1
 
 

@@ -79,6 +79,26 @@ def test_a_single_rare_category_takes_the_next_with_it() -> None:
     assert tree(values).level(1).label(values).unique().sort().to_list() == ["a", "b", "other"]
 
 
+def test_merging_goes_on_down_to_the_most_frequent() -> None:
+    values = pl.Series("job", [f"j{i}" for i in range(8) for _ in range(100 - i)] + ["rare1", "rare2"])
+    made = tree(values)
+    assert [level.name for level in made.levels[1:]] == ["rare merged", "4 kept", "2 kept", "1 kept"]
+    assert made.level("1 kept").label(values).unique().sort().to_list() == ["j0", "other"]
+    assert [level.name for level in tree(values.head(700)).levels[1:]] == ["4 kept", "2 kept", "1 kept"]
+
+
+def test_months_by_the_quarter_and_ages_by_five_years() -> None:
+    assert names(pl.Series("month", list(range(1, 13)) * 20)) == ["3", "6"]
+    assert names(pl.Series("age", list(range(20, 50)) * 20)) == ["5", "10", "20"]
+
+
+def test_the_top_code_takes_few() -> None:
+    """An open band counts by its bound: few may be above it, or means shift."""
+    ages = pl.Series("age", [*list(range(18, 80)) * 40, *range(80, 100)])
+    labels = tree(ages).level("5").label(ages)
+    assert 0 < (labels.str.ends_with("+")).mean() <= 0.01
+
+
 def test_nothing_to_merge() -> None:
     assert nested(facts_of(pl.Series("sex", ["f", "m"] * 50))) is None
     assert nested(facts_of(pl.Series("x", [7.5] * 10))) is None

@@ -1,6 +1,7 @@
 """Suggested roles: as a methodologist would assign them, no identifier missed, nothing shown, nothing applied."""
 
 import re
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,17 @@ REAL = {
     },
     # A labour force survey: what is known of a person, the weight, three amounts.
     "sdcmicro/free1.csv": {
+        # Eight that somebody could know together; the others may be keys, or are limited beside them.
+        **dict.fromkeys(("REGION", "SEX", "AGE", "MARSTAT"), "key"), "KINDPERS": "none", "NUMYOUNG": "key",
+        **dict.fromkeys(("NUMOLD", "AGEYOUNG"), "none"), "EDUC1": "key", "EDUC2": "none", "ETNI": "key",
         **dict.fromkeys(
-            ("REGION", "SEX", "AGE", "MARSTAT", "KINDPERS", "NUMYOUNG", "NUMOLD", "AGEYOUNG", "EDUC1", "EDUC2", "ETNI",
-             "PRIOCCU", "POSLABM", "REGJOBC", "RECBEN", "RECUNBEN", "RECODBEN", "RECBILL", "RECSOSEC", "RECPENS",
-             "POSLABLY", "POSFACT", "COMPCODE", "OCCUCODE", "KINDFACT", "TENURE", "FTPTIME", "ADDJOB", "JOBFIND"),
-            "key",
+            ("PRIOCCU", "POSLABM", "REGJOBC", "RECBEN", "RECUNBEN", "RECODBEN", "RECBILL", "RECSOSEC", "RECPENS",
+             "POSLABLY", "POSFACT"),
+            "none",
         ),
-        "WEIGHT": "weight", "INCOME": "numeric", "MONEY": "numeric", "ASSETS": "numeric", "DEBTS": "numeric",
+        "COMPCODE": "key",
+        **dict.fromkeys(("OCCUCODE", "KINDFACT", "TENURE", "FTPTIME", "ADDJOB", "JOBFIND"), "none"),
+        "WEIGHT": "weight", "INCOME": "numeric", "MONEY": "numeric none", "ASSETS": "numeric", "DEBTS": "numeric",
     },
     "arx/creditcard_int.csv": {
         "LIMIT_BAL": "numeric", "SEX": "key", "EDUCATION": "key", "MARRIAGE": "key", "AGE": "key",
@@ -75,7 +80,7 @@ REAL = {
     },
     "arx/mach2019_int.csv": {
         "age": "key", "familysize": "key", "gender": "key", "married": "key", "race": "key", "religion": "sensitive",
-        **{f"Q{i}A": "key sensitive" for i in range(1, 11)},
+        **{f"Q{i}A": "none sensitive" for i in range(1, 11)},
     },
     # Fully numeric, and a monthly panel of utilities with their names.
     "sdcmicro/Tarragona.csv": {
@@ -121,6 +126,32 @@ def test_no_direct_identifier_is_missed(planted: tuple[pl.DataFrame, set[str]]) 
     """Names, addresses, numbers with check digits, dates of birth and places in eight languages; and no false alarm."""
     table, direct = planted
     assert set(suggest_roles(table).direct) == direct
+
+
+def test_a_date_of_birth_stands_for_an_age() -> None:
+    """By its year at the finest where no column is an age; withheld beside an age, and where the years are one."""
+    days = [date(1930, 1, 1) + timedelta(days=37 * i) for i in range(600)]
+    table = pl.DataFrame({"dob": days, "sex": ["f", "m"] * 300, "Geburtsdatum": [f"{d:%d.%m.%Y}" for d in days]})
+    roles = suggest_roles(table).roles
+    assert roles.keys == ("dob", "sex")
+    assert roles.direct == ("Geburtsdatum",)
+    assert [level.name for level in roles.hierarchies["dob"].allowed] == ["year", "five years", "decade"]
+    german = suggest_roles(table.select("sex", "Geburtsdatum")).roles.hierarchies["Geburtsdatum"]
+    assert german.levels[2].label(table["Geburtsdatum"])[0] == "1930-1934"
+    aged = table.select("dob", "sex", age=pl.Series(range(600)) % 90)
+    assert suggest_roles(aged).roles.direct == ("dob",)
+    young = table.select("sex", dob=pl.Series([date(2020, 1, 1) + timedelta(days=i % 360) for i in range(600)]))
+    assert suggest_roles(young).roles.direct == ("dob",)
+
+
+def test_numbered_questions_are_answers_whatever_their_subject() -> None:
+    """q2_schools is no education that a neighbour knows."""
+    subjects = ["taxes", "schools", "police", "climate", "army", "rents", "parks", "noise"]
+    answers = {f"q{i}_{word}": ["yes", "no", "no idea"] * 100 for i, word in enumerate(subjects)}
+    table = pl.DataFrame({**answers, "sex": ["f", "m"] * 150, "age_band": ["15-29", "30-59", "60+"] * 100})
+    found = suggest_roles(table)
+    assert found.roles.keys == ("sex", "age_band")
+    assert sum("numbered alike" in p.reason for p in found.proposals) == len(subjects)
 
 
 def test_names_that_say_nothing(planted: tuple[pl.DataFrame, set[str]]) -> None:
@@ -292,7 +323,8 @@ def test_two_neighbours_are_a_place_on_the_map() -> None:
     draw = np.random.default_rng(4)
     north, east = np.round(draw.uniform(47, 55, 500), 5), np.round(draw.uniform(6, 15, 500), 5)
     there = suggest_roles(pl.DataFrame({"v1": north, "v2": east, "v3": draw.normal(size=500)}))
-    assert there.direct == ("v1", "v2")
+    assert there.of("key")[:2] == ("v1", "v2")
+    assert there.roles.hierarchies["v1"].allowed[0].name != "original"
     alone = pl.DataFrame({"v1": north, "v2": draw.normal(size=500), "v3": draw.lognormal(size=500)})
     assert suggest_roles(alone).direct == ()
 
@@ -321,3 +353,143 @@ def test_a_thousand_names_that_say_nothing() -> None:
     from equipoise.inspection.column_names import meaning_of
 
     assert [meaning_of(f"xyz_{i}_abc_qrs_vvv") for i in range(1000)] == [None] * 1000
+
+
+def roles_of(found: Suggestion) -> dict[str, str]:
+    return {p.column: p.role for p in found.proposals}
+
+
+def test_four_rows_with_names_and_telephone_numbers() -> None:
+    """Few rows tell little: what is named like an identifier and never repeats is withheld."""
+    table = pl.DataFrame(
+        {
+            "age": [31, 45, 31, 60], "sex": ["f", "m", "m", "f"], "surname": ["Berg", "Maier", "Li", "Roth"],
+            "phone": ["+49 30 1234567", "030 7654321", "0171 2345678", "+49 171 111222"],
+        }
+    )  # fmt: skip
+    assert roles_of(suggest_roles(table)) == {"age": "key", "sex": "key", "surname": "direct", "phone": "direct"}
+
+
+def test_three_hundred_columns_of_answers_are_limited_beside_the_keys() -> None:
+    rng = np.random.default_rng(1)
+    named = {"age": rng.integers(18, 90, 400), "sex": rng.integers(1, 3, 400), "region": rng.integers(1, 17, 400)}
+    answers = {f"q{i}": rng.integers(1, 6, 400) for i in range(296)}
+    found = suggest_roles(pl.DataFrame({**named, "education": rng.integers(1, 7, 400), **answers}))
+    assert found.of("key") == ("age", "sex", "region", "education")
+    assert set(found.of("none")) == set(answers)
+    assert all("limited beside them" in p.reason for p in found.proposals if p.role == "none")
+
+
+def test_free_text_and_coordinates_are_withheld() -> None:
+    rng = np.random.default_rng(2)
+    remarks = [f"came on day {i} and said {'x' * (i % 17)} to nurse {i * 7 % 13}" for i in range(200)]
+    degrees = {"lat": (47 + rng.random(200)).round(4), "lon": (8 + rng.random(200)).round(4)}
+    found = suggest_roles(pl.DataFrame({"remarks": remarks, **degrees, "sex": ["f", "m"] * 100}))
+    assert roles_of(found) == {"remarks": "direct", "lat": "key", "lon": "key", "sex": "key"}
+    assert [level.name for level in found.roles.hierarchies["lat"].allowed] == ["0.05", "0.1", "0.2"]
+    table = pl.DataFrame({**degrees, "region": ["a", "b"] * 100})
+    assert suggest_roles(table).direct == ("lat", "lon")
+
+
+def test_free_text_names_and_telephone_numbers_in_few_rows() -> None:
+    few: list[str | None] = ["ask Mrs Weber next door", "she moved to her son", "see above"]
+    table = pl.DataFrame(
+        {
+            "sex": ["f", "m"] * 100, "q7_oth": few + [None] * 197, "work": ["at home", "call 0171 2233445"] * 100,
+            "doctor": ["Dr. Meier", "Dr. Kaya"] * 100, "code": [f"{i // 2:08d}x" for i in range(200)],
+        }
+    )  # fmt: skip
+    found = suggest_roles(table)
+    assert found.direct == ("q7_oth", "doctor")
+    assert (found.of("person"), "1 values have" in next(p.reason for p in found.proposals if p.column == "work")) == (
+        ("code",), True,
+    )  # fmt: skip
+
+
+def test_names_of_well_known_surveys_are_read_by_their_codebook() -> None:
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame(
+        {
+            "HB030": np.repeat(np.arange(200) + 1, 3), "RB080": rng.integers(1930, 2018, 600),
+            "RB090": rng.integers(1, 3, 600), "PB190": rng.integers(1, 6, 600), "PH010": rng.integers(1, 6, 600),
+            "PY010G": rng.lognormal(9, 1, 600).round(2), "RB050": rng.lognormal(5, 0.3, 600).round(3),
+        }
+    )  # fmt: skip
+    expected = ["household", "key", "key", "key", "sensitive", "numeric", "weight"]
+    assert list(roles_of(suggest_roles(table)).values()) == expected
+    assert roles_of(suggest_roles(table.rename({"HB030": "x9"}).select("x9", "PY010G")))["x9"] == "household"
+
+
+def test_ages_answered_in_fives_are_released_in_fives() -> None:
+    ages = np.random.default_rng(6).integers(4, 18, 400) * 5
+    found = suggest_roles(pl.DataFrame({"age": np.where(np.arange(400) % 5 == 0, ages + 2, ages)}))
+    assert found.roles.hierarchies["age"].allowed[0].name == "5"
+    assert "rounded to 5" in found.proposals[0].reason
+
+
+def test_cryptic_names_of_the_census() -> None:
+    """Names of the American Community Survey's public use file."""
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame(
+        {
+            "SERIALNO": np.repeat(np.arange(500), 2) + 2018000000001, "AGEP": rng.integers(0, 95, 1000),
+            "RAC1P": rng.integers(1, 10, 1000), "PUMA": rng.integers(100, 140, 1000),
+            "SCHL": rng.integers(1, 25, 1000), "MAR": rng.integers(1, 6, 1000), "COW": rng.integers(1, 10, 1000),
+            "PINCP": rng.lognormal(10, 1, 1000).astype(int), "PWGTP": rng.integers(1, 300, 1000),
+        }
+    )  # fmt: skip
+    found = suggest_roles(table)
+    assert found.of("key") == ("AGEP", "RAC1P", "PUMA", "SCHL", "MAR", "COW")
+    assert (found.of("household"), found.of("weight"), found.of("numeric")) == (("SERIALNO",), ("PWGTP",), ("PINCP",))
+
+
+def test_dates_as_text_are_coarsened_by_the_calendar() -> None:
+    rng = np.random.default_rng(4)
+    days, months, years = rng.integers(1, 29, 400), rng.integers(1, 13, 400), rng.integers(2015, 2020, 400)
+    parts = list(zip(days, months, years, strict=True))
+    table = pl.DataFrame(
+        {
+            "admission": [f"{d:02d}.{m:02d}.{y}" for d, m, y in parts],
+            "discharge": [f"{m}/{d}/{y}" for d, m, y in parts],
+            "visit": [f"{m}/{d % 12 + 1}/{y}" for d, m, y in parts],
+            "entry": [f"{d} {'janfebmäraprmaijunjulaugsepoktnovdez'[3 * m - 3 : 3 * m]} {y}" for d, m, y in parts],
+        }
+    )
+    trees = suggest_roles(table).roles.hierarchies
+    assert [level.name for level in trees["admission"].levels[1:]] == ["month", "quarter", "year"]
+    assert [level.name for level in trees["entry"].levels[1:]] == ["month", "quarter", "year"]
+    assert [level.name for level in trees["visit"].levels[1:]] == ["year"]
+    assert trees["discharge"].to_plain() == [{"kind": "dates", "parts": ("month", "quarter", "year"), "first": "month"}]
+    months = [trees[c].level("month").label(table[c]).to_list() for c in ("admission", "discharge", "entry")]
+    assert months[0] == months[1] == months[2]
+    assert set(trees["visit"].level("year").label(table["visit"])) == {str(y) for y in range(2015, 2020)}
+
+
+def test_columns_that_follow_from_a_key_are_its_levels() -> None:
+    """Municipality, district and region: levels of one hierarchy, and one of the keys that somebody knows."""
+    town = [f"t{i}" for i in range(12)] * 20
+    table = pl.DataFrame({"town": town, "district": [f"d{i // 2}" for i in range(12)] * 20}).with_columns(
+        region=pl.col("district").replace_strict({f"d{i}": f"r{i // 3}" for i in range(6)}),
+        age=pl.Series(range(240)) % 60,
+    )
+    trees = suggest_roles(table).roles.hierarchies
+    assert [level.name for level in trees["town"].levels[1:]] == ["district", "region"]
+    assert trees["town"].level("region").label(pl.Series(["t0", "t7"])).to_list() == ["r0", "r1"]
+
+
+def test_a_few_codes_of_organisations_are_categories() -> None:
+    """Five companies of six hundred people each name nobody; hundreds of names do."""
+    few, many = ([f"Firm {i % size:03d} Ltd" for i in range(3000)] for size in (5, 400))
+    roles = roles_of(suggest_roles(pl.DataFrame({"company_name": few, "employer_name": many})))
+    assert roles == {"company_name": "key", "employer_name": "direct"}
+
+
+def test_industries_with_a_point_are_codes() -> None:
+    """10.71 is a class of an industry, not an amount: coarsened to its division."""
+    codes = [a + b / 100 for a in range(10, 60) for b in (11, 12, 20)] * 20
+    share = [i / 100 for i in range(len(codes))]
+    made = suggest_roles(pl.DataFrame({"nace": codes, "activity": share, "GEW": [s + 0.3371 for s in share]}))
+    assert roles_of(made) == {"nace": "key", "activity": "numeric", "GEW": "weight"}
+    nace = made.proposals[0].hierarchy
+    assert nace is not None
+    assert [level.name for level in nace.levels] == ["original", "1", "10"]

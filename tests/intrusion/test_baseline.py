@@ -18,7 +18,7 @@ def found():
 
 def test_uniques_are_found_for_certain_in_the_original(found):
     attack, file = found
-    scores = baseline.on_original(attack, file)
+    scores = baseline.on_original(attack.scenarios, file)
     assert len(scores) == len(attack.scenarios)
     link = next(i for i, s in enumerate(attack.scenarios) if s.kind == "link")
     cells = file.collect("age", "sex").group_by("age", "sex").len()
@@ -31,4 +31,4 @@ def test_large_files_and_attacks_that_cannot_be_named_are_left_out(found, monkey
     attack, file = found
     assert baseline._score("no such attack", file) is None
     monkeypatch.setattr(baseline, "MAX_RECORDS", 5)
-    assert set(baseline.on_original(attack, file)) == {None}
+    assert set(baseline.on_original(attack.scenarios, file)) == {None}

@@ -34,6 +34,15 @@ def test_equal_weights_stay_equal() -> None:
     assert new["w"].sum() == pytest.approx(table["w"].sum())
 
 
+def test_where_most_weigh_the_same_the_others_have_the_groups_that_are_left() -> None:
+    """Nine in ten weigh 1: the others were one group, of whatever weights, and every weighted estimate was off."""
+    table = pl.DataFrame({"w": [1.0] * 900 + [float(2 + i) for i in range(100)]})
+    new = Recipe((CoarsenWeights(groups=6, size=10),), 1).run(eq.read(table, eq.Roles(weight="w"))).collect()
+    assert new["w"].n_unique() == 6
+    assert (new["w"] == 1).sum() == 900
+    assert new.filter(pl.col("w") > 1).group_by("w").len()["len"].to_list() == [20] * 5
+
+
 def test_no_weights_is_one_sentence() -> None:
     file = eq.read(pl.DataFrame({"rent": [1, 2]}), eq.Roles())
     with pytest.raises(RolesError, match="no weights to coarsen"):

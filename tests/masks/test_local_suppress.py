@@ -268,7 +268,7 @@ def test_the_guard_in_law_and_words() -> None:
     assert law.parameters["guard"] == "identical"
     assert law.words.endswith("every released row is identical to at least 2 others; a blank counts as a value")
     assert 0 < law.detail.bound <= law.detail.cost
-    assert wildcard(MinCount(3)).law(("p",)).parameters == {"rule": "min_count", "guard": "wildcard"}
+    assert wildcard(MinCount(3)).suppression_law(("p",)).parameters == {"rule": "min_count", "guard": "wildcard"}
     assert "4 others on any 2 keys" in LocalSuppress(AnySubset(2, 5)).words()
     with pytest.raises(eq.ParameterError, match="only guard='wildcard' does"):
         LocalSuppress(MinCount(3), shared=True)

@@ -1,6 +1,7 @@
 """Noise: what the law says of it, by many draws; what it must keep; and the same file on every engine."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,67 @@ def test_moments_of_complete_records_with_gaps_around(firms: pl.DataFrame) -> No
     x, y = (t.filter(there).select("a", "b").to_numpy() for t in (table, found))
     assert np.cov(y.T) == pytest.approx(np.cov(x.T), rel=1e-10)
     assert (found.filter(~there)["b"] != table.filter(~there)["b"]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_distributions_are_kept_value_by_value(firms: pl.DataFrame, kind: Any) -> None:
+    """Reverse mapping: the values of each column in another order but for a few at each end; correlations nearly."""
+    table = firms.with_columns(a=pl.when(pl.col("id") % 7 == 0).then(None).otherwise(pl.col("a")))
+    found = noisy(Noise(["a", "b"], 0.3, kind, preserve="distributions"), table)
+    for column in ("a", "b"):
+        assert found[column].is_null().equals(table[column].is_null())
+        x, y = (t[column].drop_nulls().sort().cast(pl.Float64) for t in (table, found))
+        assert y[20:-20].equals(x[20:-20])
+        assert y.mean() == pytest.approx(x.mean())
+        assert (found[column] != table[column]).mean() > 0.5  # type: ignore[operator]
+    both = [t.drop_nulls("a").select("a", "b").to_numpy() for t in (table, found)]
+    assert np.corrcoef(both[1].T)[0, 1] == pytest.approx(np.corrcoef(both[0].T)[0, 1], abs=0.1)
+
+
+@pytest.mark.parametrize("panel", [False, True])
+def test_giants_do_not_keep_their_values(panel: bool) -> None:
+    """Their ranks stay as they are: five of six amounts of two giants stood in their rows as collected."""
+    rng = np.random.default_rng(3)
+    size = np.append([400.0, 250.0], np.exp(1.3 * rng.standard_normal(998)))
+    amounts = {name: np.round(1000 * size * np.exp(0.3 * rng.standard_normal(1000))) for name in ("a", "b")}
+    table = pl.DataFrame({"id": range(1000), "firm": range(1000), **amounts})
+    if panel:
+        table = pl.concat([table.with_columns(pl.col("id") + 1000 * wave, pl.col("a") + wave) for wave in range(3)])
+    roles = eq.Roles(id="id", person="firm" if panel else None, numeric=["a", "b"])
+    records = eq.read(table, roles)
+    columns = ["a"] if panel else ["a", "b"]
+    released = Noise(columns, 0.6, preserve="distributions").apply(records, Draws(5)).collect().sort("id")
+    giants = table["firm"].is_in([0, 1])
+    for column in columns:
+        tail = released[column].filter(giants)
+        assert not tail.is_in(table[column].implode()).any()
+        assert tail.n_unique() == 1
+        share = table[column].filter(giants).max() / released[column].filter(released[column] == tail[0]).sum()
+        assert share < 0.9
+        assert table.filter(released[column] == tail[0])["firm"].n_unique() >= 3
+
+
+def test_a_unit_of_many_records_does_not_take_the_column_away() -> None:
+    """Three units share an end, not three times the records of the largest: 1,836 of 4,092 had one value in a file."""
+    rng = np.random.default_rng(4)
+    firm = np.append(np.zeros(250, dtype=int), np.repeat(np.arange(1, 151), 5))
+    amount = np.exp(rng.standard_normal(151)[firm] + 0.1 * rng.standard_normal(1000))
+    records = eq.read(pl.DataFrame({"firm": firm, "a": amount}), eq.Roles(person="firm", numeric="a"))
+    released = Noise(["a"], 0.3, preserve="distributions").apply(records, Draws(5)).collect()["a"].to_numpy()
+    assert np.corrcoef(np.sort(released), np.sort(amount))[0, 1] > 0.98
+    assert released.mean() == pytest.approx(amount.mean())
+    top = np.argsort(-amount)[: (released == released.max()).sum()]
+    assert len(np.unique(firm[top])) >= 3
+    assert released.max() < np.sort(amount)[-2]
+
+
+def test_equal_noisy_values_do_not_depend_on_the_order_of_rows() -> None:
+    table = pl.DataFrame({"id": range(60), "a": [0, 1, 2] * 20, "b": range(60), "c": range(60)})
+    mask = Noise(["a"], 0.5, preserve="distributions")
+    one = noisy(mask, table).sort("id")
+    two = noisy(mask, table.sample(fraction=1, shuffle=True, seed=3)).sort("id")
+    assert one["a"].equals(two["a"])
+    assert one["a"].dtype == table["a"].dtype
 
 
 def test_too_few_records_to_restore_moments(firms: pl.DataFrame) -> None:
@@ -331,3 +393,25 @@ def test_columns_that_cannot_be_masked(firms: pl.DataFrame) -> None:
         assert "7.5" not in str(caught.value)
     empty = table.with_columns(c=pl.lit(None, dtype=pl.Float64))
     assert noisy(Noise(["c", "a"], 0.1), empty)["c"].null_count() == SIZE
+
+
+def test_a_private_size_is_in_no_public_file(tmp_path: Path) -> None:
+    """Told in the private folder alone; the risk is that of the same noise with its size published."""
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"id": range(300), "sex": rng.choice(["f", "m"], 300), "pay": rng.lognormal(8, 0.5, 300)})
+    records = eq.read(table, eq.Roles(["sex"], numeric=["pay"], id="id"))
+    measures = eq.Policy({"value_disclosure": "<= 1"}, assume_unknown=("pay",))
+    scores = {}
+    for private in (True, False):
+        out = tmp_path / str(private)
+        mask = Noise(["pay"], 0.1373, private=private)
+        release = eq.protect(records, [mask], out, seed=5, policy=measures)
+        scores[private] = release.trial.scores["value_disclosure"].value
+        public = "".join(path.read_text() for path in (out / "public").glob("*.*") if path.suffix != ".parquet")
+        size = float(f"{0.1373 * float(table['pay'].std(ddof=0)):.3g}")
+        written = set(re.findall(r"[\w.]+", public))  # whole words: keyed hashes hold any three digits
+        assert ("0.1373" in public, f"{size}" in written) == ((False, False) if private else (True, True))
+        assert "0.1373" in (out / "private" / "recipe.json").read_text()
+        assert eq.verify(out, original=records)
+    assert scores[True] == pytest.approx(scores[False])
+    assert "a private size" in Noise(["pay"], 0.1373, private=True).words()

@@ -105,7 +105,8 @@ age = "age"
 """
     found = explain(load(tmp_path, text))
     assert [w for w in found.warnings if "[slots]" in w] == [
-        f"[slots] names no column for {slot}: the preset does nothing about it." for slot in ("zip", "dates")
+        f"[slots] names no column for {slot}: the preset does nothing about it."
+        for slot in ("zip", "dates", "births", "oldest", "birth_years")
     ]
 
 

@@ -58,8 +58,8 @@ def test_a_percentage_where_a_share_is_due_is_refused_with_a_hint() -> None:
 def test_every_limit_has_its_reason() -> None:
     verdict = eq.Policy({"uniques": "< 0.02", "entropy": "> 7.5"}).judge(trial(uniques=0.05, entropy=7.0))
     assert verdict.reasons == (
-        "uniques is 0.05, outside the limit < 0.02",
-        "entropy is 7, outside the limit > 7.5",
+        "uniques is 0.05, outside the limit (below 0.02)",
+        "entropy kept is 7, outside the limit (above 7.5)",
     )
 
 
@@ -155,5 +155,5 @@ def test_without_limits_the_choice_is_on_the_frontier(points: list[tuple[float, 
 
 def test_the_nearest_is_named_by_relative_shortfall() -> None:
     trials = [trial(uniques=0.03, entropy=8), trial(uniques=0.02, entropy=1)]
-    with pytest.raises(eq.RefusedError, match=r"uniques 0\.03, limit < 0\.02"):
+    with pytest.raises(eq.RefusedError, match=r"uniques 0\.03, limit below 0\.02"):
         eq.Policy({"uniques": "< 0.02", "entropy": "> 7.5"}).choose(trials)

@@ -37,8 +37,8 @@ def test_the_least_a_policy_says(here: Path) -> None:
     job = Job.load(write(here))
     records = job.read()
     assert [r.masks for r in job.recipes(records)] == [(), (Recode("age", "5"),), (Recode("age", "10"),)]
-    assert job.scales() == (eq.risk.Uniques(),)
-    assert job.policy() == eq.Policy({"uniques": "< 0.5"})
+    assert job.scales() == (eq.risk.Uniques(), eq.utility.Overlap())
+    assert job.policy() == eq.Policy({"uniques": "< 0.5"}, weights={"overlap": 1.0})
     assert job.target(here / "policy.toml") == here / "policy-release"
 
 
@@ -49,6 +49,20 @@ def test_paths_are_relative_to_the_policy(here: Path, monkeypatch: pytest.Monkey
     job = Job.load(Path("..") / write(here, output={"folder": "result"}).name)
     assert job.read().collect().height == 400
     assert job.target(here / "policy.toml").resolve() == (here / "result").resolve()
+
+
+def test_perturbation_tables_are_beside_the_policy(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file for all counts, and one for a variable of its own, from wherever the policy is read."""
+    (here / "all.csv").write_text("i,v,p_int_ub\n", encoding="utf-8")
+    (here / "ill.csv").write_text("i,v,p_int_ub\n", encoding="utf-8")
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    mask = {"use": "cell-key", "ptable": "all.csv", "ptables": ["ill=ill.csv", "poor=missing.csv"]}
+    limits = {"exposed(rule='min-count:3')": "<= 0"}
+    job = Job.load(write(here, table={"by": ["sex"]}, limits=limits, candidates=[{"masks": [mask]}]))
+    files = job.candidates[0].masks[0]
+    assert files["ptable"] == str((here / "all.csv").resolve())
+    assert files["ptables"] == [f"ill={(here / 'ill.csv').resolve()}", "poor=missing.csv"]
 
 
 def test_grids_and_ranges(here: Path) -> None:
@@ -78,7 +92,7 @@ def test_how_to_read_the_data(here: Path, people: pl.DataFrame) -> None:
 
 def test_measures_beside_the_limits_each_once(here: Path) -> None:
     job = Job.load(write(here, measures=["uniques", "uniques(k=2)", "entropy", "uniques:2"]))
-    assert job.scales() == (eq.risk.Uniques(), eq.risk.Uniques(2), eq.utility.Entropy())
+    assert job.scales() == (eq.risk.Uniques(), eq.utility.Overlap(), eq.risk.Uniques(2), eq.utility.Entropy())
 
 
 def test_the_side_to_prefer(here: Path) -> None:

@@ -12,8 +12,8 @@ from equipoise.policies.presets import extended, preset_named, presets, slots_of
 from equipoise.recipe.catalogue import parse
 
 NAMES = [
-    "abs-datalab", "cell-key", "cms", "ema", "eurostat-magnitude", "hdx", "health-canada", "hipaa-safe-harbor",
-    "opensafely", "statcan", "uk-tre", "worldbank",
+    "abs-datalab", "cell-key", "cms", "ema", "ema-11", "eurostat-magnitude", "hdx", "health-canada",
+    "hipaa-safe-harbor", "opensafely", "statcan", "uk-tre", "worldbank",
 ]  # fmt: skip
 TABLES = [name for name in NAMES if presets()[name].about == "table"]
 
@@ -61,11 +61,18 @@ def amounts(*cells: list[float]) -> pl.DataFrame:
     )
 
 
+def test_the_guide_has_the_sentence_of_every_source() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/presets.md").read_text(encoding="utf-8")
+    for name, preset in presets().items():
+        assert f"| `{name}` | {preset.says} |" in guide
+
+
 def test_every_preset_is_there_with_its_source() -> None:
     assert list(presets()) == NAMES
     for preset in presets().values():
         assert len(preset.words) < 120, preset.name
         assert preset.source, preset.name
+        assert len(preset.says.split()) >= 10, preset.name
         assert preset.text.startswith("# "), preset.name
 
 
@@ -184,7 +191,7 @@ def test_safe_harbor_keeps_years_three_digits_and_90_plus(tmp_path: Path) -> Non
     ages = shown["years"].cast(pl.String).to_list()
     assert len(set(ages[10:])) == 1, "90 and more are one category"
     assert len(set(ages[:10])) == 10, "others are kept"
-    assert slots_of(preset_named("hipaa-safe-harbor")) == ("age", "zip", "dates")
+    assert slots_of(preset_named("hipaa-safe-harbor")) == ("age", "zip", "dates", "births", "oldest", "birth_years")
 
 
 def test_the_policy_s_own_values_win(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ def test_limits_hold_in_every_scenario_unless_they_name_one() -> None:
 def test_a_reason_is_told_where_the_limit_is_broken() -> None:
     policy = eq.Policy({"uniques": {"limit": "< 2%", "reason": "the law"}})
     bad, good = (eq.Trial(eq.Recipe(), [eq.Score("uniques", value, "lower")]) for value in (0.5, 0.01))
-    assert policy.judge(bad).reasons == ("uniques is 0.5, outside the limit < 0.02 (the law)",)
-    assert policy.judge(good).reasons == ("uniques is 0.01, within the limit < 0.02",)
+    assert policy.judge(bad).reasons == ("uniques is 50 %, outside the limit (below 2 %) (the law)",)
+    assert policy.judge(good).reasons == ("uniques is 1 %, within the limit (below 2 %)",)
     assert policy.parsed[0].reason == "the law"
 
 

@@ -93,3 +93,17 @@ def test_value_labels_name_the_categories() -> None:
     table = eq.table(eq.Records.of(frame, eq.Roles(), labels=labels), ["sex", "nace"])
     assert titles(table.axes[0], table.labels.of("sex")) == ["man", "woman", "9", "Total"]
     assert titles(table.axes[1], table.labels.of("nace")) == ["C Making", "D", "Total"]
+
+
+def test_an_open_band_stands_last_among_declared_groups() -> None:
+    """A leaf that is its own group (75+, 70-74) has the place of a leaf, and the other groups had those after all."""
+    rows = [
+        ("60-64", "60-69", "60-74"),
+        ("65-69", "60-69", "60-74"),
+        ("70-74", "70-74", "60-74"),
+        ("75+", "75+", "75+"),
+    ]
+    ages = pl.DataFrame({"age": [row[0] for row in rows] * 5})
+    table = eq.table(eq.read(ages, eq.Roles("age", hierarchies={"age": eq.Hierarchy.mapping(rows)})), ["age"])
+    order = [table.axes[0].nodes[node] for node, _ in nodes_in_order(table.axes[0])]
+    assert order == ["60-74", "60-69", "60-64", "65-69", "70-74", "75+", "Total"]

@@ -41,3 +41,11 @@ def test_a_wrong_book(book: dict[str, Any], releases: Any, tmp_path: Path, capfd
     (tmp_path / "register.json").write_text(json.dumps({**book, "releases": releases}), encoding="utf-8")
     assert main(["register", str(tmp_path / "register.json")]) == 2
     assert "was edited" in capfd.readouterr().err
+
+
+def test_a_key_of_half_a_byte_and_a_register_that_is_no_file(book: dict[str, Any], tmp_path: Path) -> None:
+    records = eq.read(pl.DataFrame({"id": range(20), "sex": ["f", "m"] * 10}), eq.Roles("sex", id="id"))
+    (tmp_path / "register.json").write_text(json.dumps({**book, "key": "0"}), encoding="utf-8")
+    for register, words in ((tmp_path / "register.json", "its key is none"), (Path("/"), "name the register to write")):
+        with pytest.raises(eq.EquipoiseError, match=words):
+            eq.protect(records, [], tmp_path / "out", register=register)

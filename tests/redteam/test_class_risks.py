@@ -14,6 +14,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.demo.survey import survey
+from equipoise.releases.assumptions import assumptions
 
 Row = tuple[str | None, ...]
 
@@ -77,7 +78,7 @@ def test_no_risk_of_classes_is_below_what_rows_that_fit_give(household: Any, mis
         eq.masks.LocalSuppress(eq.rules.MinCount(3)), eq.masks.SuppressRecords(eq.rules.MinCount(3)),
         eq.masks.LocalSuppress(eq.rules.MinCount(3), guard="wildcard"),
     )  # fmt: skip
-    for _ in range(full(4, 80)):
+    for _ in range(full(4, 80, 12)):
         frame = people(rng)
         original = eq.read(frame, eq.Roles(KEYS, household=household, missing=missing))
         for mask in masks:
@@ -88,7 +89,8 @@ def test_no_risk_of_classes_is_below_what_rows_that_fit_give(household: Any, mis
                 eq.risk.Prosecutor(): chance.max(), eq.risk.Prosecutor("mean"): chance.mean(),
                 eq.risk.KAnonymity(3): few.mean(), eq.risk.Unsafe(eq.rules.MinCount(3)): few.mean(),
                 eq.risk.Uniques(): (chance == 1).mean(), eq.risk.Individual(): chance.mean(),
-                eq.risk.CorrectMatches(): chance.mean(),
+                eq.risk.CorrectMatches(): chance.mean(), eq.risk.Marketer(): chance.mean(),
+                eq.risk.Journalist(): chance.max(), eq.risk.Journalist(of="mean"): chance.mean(),
             }  # fmt: skip
             if household:
                 missed = pl.DataFrame({"home": frame["home"], "missed": 1 - chance})
@@ -97,10 +99,24 @@ def test_no_risk_of_classes_is_below_what_rows_that_fit_give(household: Any, mis
                 assert measure.measure(released, original).value >= share - 1e-9, (measure, mask)  # type: ignore[attr-defined]
 
 
-def test_what_most_members_share_is_blank_for_all(full: Any) -> None:
+def test_who_matches_rows_to_a_register_reads_blanks_in_other_members_rows() -> None:
+    """Whole records are blanked, their roofs stand beside: 1 in 36 was reported, whoever else has such a roof."""
+    rng = np.random.default_rng(9)
+    for _ in range(5):
+        frame = people(rng).with_columns(pl.col("sex").fill_null(0))
+        original = eq.read(frame, eq.Roles(KEYS, household="home", missing="any"))
+        released = eq.Recipe([eq.masks.SuppressRecords(eq.rules.MinCount(3))], seed=1).run(original)
+        true = text_rows(frame)
+        rows = read_through_members(text_rows(released.collect()), frame["home"].to_list(), true)
+        own = [1 / sum(fits(row, person) for person in true) if fits(row, true[i]) else 0 for i, row in enumerate(rows)]
+        for measure in (eq.risk.Marketer(original), eq.risk.Journalist(original, "mean")):
+            assert measure.measure(released, original).value >= np.mean(own) - 1e-9
+
+
+def test_what_most_members_share_is_blank_for_all() -> None:
     """In the demo survey 98 % of the families are of one race: a blank race is read from the others."""
     keys = ("region", "sex", "race", "age", "education")
-    frame = survey().head(full(3_000, 20_000)).with_columns(pl.col("age") // 20)
+    frame = survey().head(3_000).with_columns(pl.col("age") // 20)  # of 20,000 no race is blanked
     original = eq.read(frame, eq.Roles(keys, household="household"))
     released = eq.Recipe([eq.masks.LocalSuppress(eq.rules.MinCount(3))], seed=1).run(original).collect()
     blank = released.filter(pl.col("race").is_null())
@@ -124,3 +140,30 @@ def test_a_column_that_a_key_tells_is_known_with_the_keys() -> None:
         assert score.value >= (alone & hidden).mean() > 0  # type: ignore[operator]
         assert "Who knows the keys knows 'year'." in score.notes
     assert not any("knows the keys" in note for note in eq.risk.RevealingColumns().measure(original, original).notes)
+
+
+@pytest.mark.parametrize("limit", ["individual", "household", "journalist(of='mean')"])
+def test_who_knows_that_somebody_took_part_is_named(limit: str) -> None:
+    """Weights hide respondents among those who were not asked: an intruder who knows who was asked finds more."""
+    frame = survey().head(2_000).with_columns(pl.col("age") // 10)
+    keys = ("region", "sex", "race", "age")
+    records = eq.read(frame, eq.Roles(keys, household="household", weight="weight"))
+    policy = eq.Policy({limit: "< 0.5"})
+    reported = policy.measures()[0].measure(records, records).value
+    reached = frame.select((1 / pl.len().over(keys)).mean()).item()
+    sentence = "Assumes that nobody knows who is in the file: the limit on "
+    assert reached > reported
+    assert any(words.startswith(sentence) for words in assumptions(records, policy))
+    assert not any(words.startswith(sentence) for words in assumptions(records, eq.Policy({"uniques": "< 0.5"})))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_record_taken_for_any_member_leads_to_the_household(seed: int) -> None:
+    """Who knows one member draws among the records of that class: right whenever it is one of the family."""
+    rng = np.random.default_rng(seed)
+    people = pl.DataFrame({"age": rng.integers(0, 12, 60), "home": rng.integers(0, 20, 60)})
+    records = eq.read(people, eq.Roles("age", household="home"))
+    reported = dict(eq.risk.Household().measure(records, records).detail.select("home", "risk").rows())
+    for _, homes in people.group_by("age").agg("home").iter_rows():
+        for home, members in Counter(homes).items():
+            assert reported[home] >= members / len(homes) - 1e-12

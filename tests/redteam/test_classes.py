@@ -81,17 +81,17 @@ def attacked(
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_recoded_ages(record: Record, level: int, full: Callable[[int, int], int]) -> None:
+def test_recoded_ages(record: Record, level: int, full: Callable[..., int]) -> None:
     mask = eq.masks.Recode("age", level)
     attacked(record, survey(full(1_500, 60_000)), mask, f"age in bands of {5 * level}")
 
 
-def test_recoded_ages_of_adult(record: Record, data_folder: Path, full: Callable[[int, int], int]) -> None:
+def test_recoded_ages_of_adult(record: Record, data_folder: Path, full: Callable[..., int]) -> None:
     attacked(record, adult(data_folder, full(2_000, 40_000)), eq.masks.Recode("age", 2), "age in bands of 10")
 
 
 @pytest.mark.parametrize("k", [3, 5])
-def test_locally_recoded(record: Record, k: int, full: Callable[[int, int], int]) -> None:
+def test_locally_recoded(record: Record, k: int, full: Callable[..., int]) -> None:
     mask = eq.masks.LocalRecode(eq.rules.MinCount(k))
     attacked(record, survey(full(1_500, 20_000)), mask, f"classes of {k}", least=k)
 
@@ -103,7 +103,7 @@ def test_locally_recoded_adult(record: Record, data_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.5])
-def test_samples(record: Record, fraction: float, full: Callable[[int, int], int]) -> None:
+def test_samples(record: Record, fraction: float, full: Callable[..., int]) -> None:
     """Who knows that a person took part counts the rows alike; by a weight he undoes the division that is public."""
     table, keys, file = survey(full(2_000, 20_000))
     table = table.select(*keys, "weight", "person")

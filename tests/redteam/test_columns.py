@@ -69,7 +69,14 @@ def test_reported_is_what_amounts_find_on_real_files(
 
 
 @needs_data
-@pytest.mark.parametrize("path", ["sdcmicro/testdata.csv", "sdcmicro/EIA.csv", "sdcmicro/free1.csv"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sdcmicro/testdata.csv",
+        pytest.param("sdcmicro/EIA.csv", marks=pytest.mark.evidence),
+        pytest.param("sdcmicro/free1.csv", marks=pytest.mark.evidence),
+    ],
+)
 def test_first_policies_mask_what_singles_people_out(path: str, tmp_path: Path) -> None:
     """What `init` proposes leaves no unchanged amount by which a plain join finds people."""
     policy = tmp_path / "first.toml"

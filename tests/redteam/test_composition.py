@@ -56,7 +56,7 @@ def village(rng: np.random.Generator, homes: int) -> pl.DataFrame:
 @pytest.mark.parametrize("size_known", [True, False])
 def test_no_family_is_found_more_surely_than_reported(known: int | str, size_known: bool, full) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(5)
-    for _ in range(full(8, 200)):
+    for _ in range(full(8, 200, 50)):
         truth = village(rng, 8)
         blanks = [pl.when(pl.Series(rng.random(truth.height) > 0.3)).then(pl.col(key)).alias(key) for key in KEYS]
         released = truth.with_columns(blanks)

@@ -1,6 +1,7 @@
 """An intruder who fills blank dwelling keys from the other members of the household, by plain Polars."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +59,31 @@ def test_reported_counts_what_other_members_tell_in_testdata(guard: str) -> None
     reported = eq.risk.Uniques().measure(released, records).number
     assert reported is not None
     assert reported >= alone_after_filling(released.collect(), DWELLING, keys, "ori_hid")
+
+
+def test_reported_counts_what_members_show_at_a_finer_level(record: Callable[..., None]) -> None:
+    """Areas coarsened record by record: another of the family shows the whole code. Nobody was said to be under 3."""
+    rng = np.random.default_rng(3)
+    home = np.sort(rng.integers(0, 150, 400))
+    table = pl.DataFrame({
+        "id": np.arange(400), "home": home, "area": rng.integers(100, 140, 150)[home].astype(str),
+        "age": rng.integers(0, 6, 400), "sex": rng.integers(0, 2, 400),
+    })  # fmt: skip
+    trees = {"area": eq.Hierarchy.prefix(2, 1, root=True), "age": eq.Hierarchy.intervals([2, 4], root=True)}
+    records = eq.read(table, eq.Roles(("area", "age", "sex"), id="id", household="home", hierarchies=trees))
+    released = eq.Recipe([eq.masks.LocalRecode(eq.rules.MinCount(3))], seed=1).run(records)
+    shown = released.collect().sort("id").with_columns(pl.col("area").str.strip_chars("*"))
+    finest = shown.select(pl.col("area").sort_by(pl.col("area").str.len_chars()).last().over("home")).to_series()
+    bands = [(0, 5) if age == "*" else [int(end) for end in (str(age).split("-") * 2)[:2]] for age in shown["age"]]
+    rows = [*zip(finest, bands, shown["sex"], strict=True)]
+    left = [
+        sum(area.startswith(code) and low <= age <= high and sex == other for code, (low, high), other in rows)
+        for area, age, sex in table.select("area", "age", "sex").rows()
+    ]
+    chance = 1 / np.array(left)
+    assert (chance > 1 / 3).any()
+    for of, reached in {"worst": chance.max(), "mean": chance.mean()}.items():
+        reported = eq.risk.Prosecutor(of).measure(released, records).value  # type: ignore[arg-type]
+        record("local_recode", "classes of 3, with the role household", file="made",
+               measure=f"person found through members, {of}", reported=reported, reached=float(reached))  # fmt: skip
+    assert eq.risk.KAnonymity(3).measure(released, records).number >= (chance > 1 / 3).sum()

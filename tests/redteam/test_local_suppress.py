@@ -17,6 +17,7 @@ import equipoise as eq
 from equipoise.data.records import Law
 from equipoise.demo.survey import survey
 from equipoise.ground.randomness import Draws
+from equipoise.intrusion.attack import try_out
 
 DATA = os.environ.get("EQUIPOISE_DATA")
 DWELLING = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
@@ -185,3 +186,20 @@ def test_households_of_testdata() -> None:
     released = suppressed(frame, DWELLING, 3, household="ori_hid")
     assert identical(released.select(DWELLING)) >= 3
     assert identical(refilled(released, "ori_hid", DWELLING).select(DWELLING)) >= 3
+
+
+@pytest.mark.parametrize("guard", ["identical", "wildcard", "records"])
+def test_the_attacks_of_a_report_link_no_fewer(guard: Any, record: Callable[..., None]) -> None:
+    """Ages in bands and some keys blanked: who picks among the rows that do not contradict his target is reported."""
+    keys, rule = ("region", "sex", "age", "education", "marital"), eq.rules.MinCount(2)
+    frame = survey().head(600).select(keys).with_columns(pl.col("age") // 10 * 10)
+    original = eq.read(frame, eq.Roles(keys, hierarchies={"age": eq.Hierarchy.intervals([20])}))
+    mask = eq.masks.SuppressRecords(rule) if guard == "records" else eq.masks.LocalSuppress(rule, guard=guard)
+    released = eq.Recipe([eq.masks.Recode("age", "20"), mask], seed=1).run(original)
+    coarse = eq.Recipe([eq.masks.Recode("age", "20")], seed=1).run(original).collect()
+    reached = float((1 / consistent(coarse, released.collect())).mean())
+    outcome = try_out(released, original)
+    assert not isinstance(outcome, str)
+    name = "suppress_records" if guard == "records" else "local_suppress"
+    record(name, f"classes of 2{'' if guard == 'records' else f', guard {guard}'}", file="demo survey",
+           measure="person linked", reported=outcome.strongest.score.value, reached=reached)  # fmt: skip

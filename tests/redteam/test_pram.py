@@ -5,6 +5,7 @@ person. What goes with which key is counted in the release itself. Nothing of `e
 """
 
 from collections.abc import Callable
+from datetime import date, timedelta
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,11 @@ def posterior(weights: NDArray[np.float64], counts: list[int]) -> NDArray[np.flo
 
 
 def reached(
-    released: eq.Records, original: eq.Records, others: list[str], prior: float, bins: int
+    released: eq.Records, original: eq.Records, others: list[str], prior: float, bins: int, parts: list[pl.Expr]
 ) -> tuple[float, int]:
     """Share of sample uniques whose record the attacker names, and how many there are."""
     plan: Any = released.history[-1].detail
-    table, before = released.collect(), original.collect()
+    table, before = released.collect().with_columns(parts), original.collect()
     keys = list(plan.units.keys)
     both = pl.concat([table.select(keys), before.select(keys)])
     codes = [coded(both[key], table.height) for key in keys]
@@ -92,13 +93,22 @@ def reached(
 
 
 def check(
-    record: Record, table: pl.DataFrame, keys: list[str], others: list[str], mask: Pram, *, file: str = "made"
+    record: Record,
+    table: pl.DataFrame,
+    keys: list[str],
+    others: list[str],
+    mask: Pram,
+    *,
+    file: str = "made",
+    parts: tuple[pl.Expr, ...] = (),
 ) -> tuple[float, float]:
     """The report is not below what the best of several attackers reaches, within its sampling interval."""
     original = eq.read(table.select(*keys, *others), eq.Roles(keys))
     released = mask.apply(original, Draws(3))
     reported = eq.risk.Recognisable().measure(released, original).value
-    shares = [reached(released, original, others, prior, bins) for prior, bins in ((0.3, 10), (1.0, 20))]
+    read = [part.meta.output_name() for part in parts] or others
+    ways = ((0.3, 10), (1.0, 20))
+    shares = [reached(released, original, read, prior, bins, list(parts)) for prior, bins in ways]
     for share, people in shares:
         error, parameter = 1.96 * np.sqrt(share * (1 - share) / people), f"xi {mask.xi:g}"
         parameter += f" beside {', '.join(mask.beside)}" if mask.beside else ""
@@ -122,6 +132,21 @@ def test_a_made_file(record: Record, strength: float, xi: float) -> None:
     reported, share = check(record, made(500, strength), ["age", "area"], ["income", "home"], Pram(xi))
     assert reported >= xi - 1e-9
     assert strength == 0 or share > min(xi, 0.6)
+
+
+def test_a_weekday_and_the_branch_of_a_code(record: Record) -> None:
+    """Shifts go with the weekday of a visit and ages with the branch of a job; dates and codes alone tell neither."""
+    rng = np.random.default_rng(12)
+    age, shift = rng.integers(0, 40, 500), rng.integers(0, 7, 500)
+    day = [
+        date(2021, 3, 1) + timedelta(7 * int(week) + int(at))
+        for week, at in zip(rng.integers(0, 150, 500), shift, strict=True)
+    ]
+    job = [f"{10 + a // 4}{code}" for a, code in zip(age, rng.integers(100, 180, 500), strict=True)]
+    table = pl.DataFrame({"age": age, "shift": shift, "day": day, "job": job})
+    parts = (pl.col("day").dt.weekday().cast(pl.String).alias("weekday"), pl.col("job").str.head(2).alias("branch"))
+    _, share = check(record, table, ["age", "shift"], ["day", "job"], Pram(0.5), parts=parts)
+    assert share > 0.9
 
 
 def test_a_made_file_held_beside_its_columns(record: Record) -> None:

@@ -25,7 +25,7 @@ def file(rng: np.random.Generator, records: int = 40) -> pl.DataFrame:
 def test_those_without_keys_are_a_class_that_satisfies_the_rule(record: Callable[..., None], full: Any) -> None:
     """An intruder who finds no record with the keys of his target looks among those without: at least k of them."""
     rng = np.random.default_rng(5)
-    for _ in range(full(40, 1_000)):
+    for _ in range(full(40, 1_000, 200)):
         frame, k = file(rng), int(rng.integers(2, 7))
         records = eq.read(frame, eq.Roles(KEYS))
         released = eq.Recipe([eq.masks.SuppressRecords(eq.rules.MinCount(k))], seed=1).run(records)
@@ -40,7 +40,7 @@ def test_those_without_keys_are_a_class_that_satisfies_the_rule(record: Callable
 def test_their_sensitive_values_differ_too(full: Any) -> None:
     rng = np.random.default_rng(6)
     rule = eq.rules.MinCount(3) | eq.rules.Diversity("ill", 2)
-    for _ in range(full(20, 500)):
+    for _ in range(full(20, 500, 100)):
         frame = file(rng)
         records = eq.read(frame, eq.Roles(KEYS, sensitive="ill"))
         table = eq.Recipe([eq.masks.SuppressRecords(rule)], seed=1).run(records).collect()

@@ -40,6 +40,47 @@ def by_mean(synthetic: pl.DataFrame, people: pl.DataFrame, target: str, group: s
     return explained(both[target].to_numpy().astype(float), both["guess"].to_numpy())
 
 
+def by_extra_trees(synthetic: pl.DataFrame, people: pl.DataFrame, target: str, leaf: int) -> float:
+    """Extra trees of scikit-learn on the synthetic file, used on the people."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    known = [column for column in people.columns if column != target]
+    model = ensemble.ExtraTreesRegressor(60, min_samples_leaf=leaf, random_state=0)
+    model.fit(synthetic.select(known).to_numpy(), synthetic[target].to_numpy())
+    return explained(people[target].to_numpy(), model.predict(people.select(known).to_numpy()))
+
+
+def shapes(kind: str) -> pl.DataFrame:
+    """Normal columns and a step, a mixture of three normal laws, a curve, or amounts of very different size."""
+    rng = np.random.default_rng(11)
+    size, group, angle = rng.normal(size=(300, 1)), rng.integers(0, 3, 300), rng.uniform(0, 2 * np.pi, 300)
+    x = {
+        "step": lambda: np.column_stack([size + 0.5 * rng.normal(size=(300, 3)), (size > 0) * 5]),
+        "mixture": lambda: np.einsum("ni,nij->nj", rng.normal(size=(300, 4)), rng.normal(size=(3, 4, 4))[group]),
+        "curve": lambda: np.column_stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)]),
+        "skewed": lambda: np.exp(size + 0.5 * rng.normal(size=(300, 4))),
+    }[kind]()
+    return pl.DataFrame(x, schema=[f"x{place}" for place in range(x.shape[1])])
+
+
+@pytest.mark.parametrize("kind", ["step", "mixture", "curve", "skewed"])
+@pytest.mark.parametrize(
+    ("model", "samples"), [("sequential-cart", 1), ("sequential-cart", 3), ("hierarchical-normal", 1), ("bootstrap", 1)]
+)
+def test_values_by_extra_trees(record: Record, kind: str, model: str, samples: int) -> None:
+    """Trees that share nothing with ours; three samples by trees told 0.82 of a value where 0.79 was reported."""
+    table = shapes(kind)
+    original = eq.read(table, eq.Roles(numeric=table.columns))
+    released = eq.Recipe([eq.masks.Synthesize(model, samples)], 1).run(original)  # type: ignore[arg-type]
+    synthetic, column = released.collect(), table.columns[0]
+    reached = max(by_extra_trees(synthetic, table, column, leaf) for leaf in (1, 2, 5))
+    reported = eq.risk.ValueDisclosure(column).measure(released, original)
+    assert reported.interval is not None
+    record(
+        "synthesize", f"{model}, {samples} samples", file=kind, measure=LEARNT, reported=reported.value,
+        reached=reached, error=reported.interval[1] - reported.value,
+    )  # fmt: skip
+
+
 def unique_copies(synthetic: pl.Series, people: pl.Series) -> float:
     """Share of synthetic values that exactly one person has."""
     owners: dict[float, int] = {}
@@ -118,6 +159,24 @@ def test_an_amount_that_a_code_tells(record: Record) -> None:
     reached = by_mean(released.collect(), table, "money", "region")
     reported = eq.risk.ValueDisclosure().measure(released, original).value
     assert reported > 0.9
-    record(
-        "synthesize", "amount by a code", file="made", measure=LEARNT, reported=reported, reached=reached, error=0.05
-    )
+    record("synthesize", "amount by a code", file="made", measure=LEARNT, reported=reported, reached=reached)
+
+
+@pytest.mark.parametrize("kind", ["two columns", "sum"])
+def test_an_amount_of_many_areas(record: Record, kind: str) -> None:
+    """An amount of each area and sex, or of areas beside age: means of equal synthetic people tell it, trees do not."""
+    rng = np.random.default_rng(75)
+    area, sex, age = rng.integers(0, 75, 1500), rng.integers(0, 2, 1500), rng.integers(18, 80, 1500)
+    step = rng.normal(size=(2, 75))
+    money = step[sex, area] if kind == "two columns" else step[0, area] + 0.05 * age
+    table = pl.DataFrame({"area": area, "sex": sex, "age": age, "money": money})
+    original = eq.read(table, eq.Roles(["area", "sex", "age"], numeric=["money"]))
+    released = eq.Recipe([eq.masks.Synthesize()], 1).run(original)
+    synthetic = released.collect().with_columns(cell=pl.col("area") + 75 * pl.col("sex") * (kind == "two columns"))
+    line = np.polyfit(synthetic["age"], synthetic["money"], 1) * (kind == "sum")
+    rest = synthetic.with_columns(rest=pl.col("money") - line[0] * pl.col("age")).group_by("cell").agg(pl.mean("rest"))
+    cells = pl.DataFrame({"cell": area + 75 * sex * (kind == "two columns")})
+    means = cells.join(rest, on="cell", how="left", maintain_order="left")["rest"].fill_null(0.0).to_numpy()
+    reached = explained(money, means + line[0] * age)
+    reported = eq.risk.ValueDisclosure().measure(released, original).value
+    record("synthesize", f"75 areas, {kind}", file="made", measure=LEARNT, reported=reported, reached=reached)

@@ -27,7 +27,7 @@ def shown_distances(mask: str, tail: np.ndarray, homes: np.ndarray, by: str) -> 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("by", ["mean", "median"])
 def test_no_household_works_out_another(
-    record: Callable[..., None], mask: str, by: str, full: Callable[[int, int], int]
+    record: Callable[..., None], mask: str, by: str, full: Callable[..., int]
 ) -> None:
     """The strongest insider is the largest but one; he takes all others to be at the threshold.
 
@@ -35,7 +35,7 @@ def test_no_household_works_out_another(
     tenth of the largest. A median is nobody's exact value unless three households share it.
     """
     rng, published, worked_out = np.random.default_rng(5), 0, 0
-    for _ in range(full(150, 3000)):
+    for _ in range(full(150, 3000, 400)):
         size = int(rng.integers(1, 12))
         homes = rng.integers(0, int(rng.integers(1, 9)), size)
         tail = np.round(rng.pareto(0.8, size) * 50, int(rng.integers(0, 3))) + 0.01

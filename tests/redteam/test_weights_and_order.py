@@ -35,7 +35,7 @@ def singled_out(guess: list[object], released: list[object], k: int = 3) -> floa
 @pytest.mark.parametrize(("groups", "size"), [(20, 10), (100, 3)])
 @pytest.mark.parametrize("keep", [(), ("region",)])
 def test_weights_by_their_order(
-    record: Record, groups: int, size: int, keep: tuple[str, ...], full: Callable[[int, int], int]
+    record: Record, groups: int, size: int, keep: tuple[str, ...], full: Callable[..., int]
 ) -> None:
     """A weight and one more column: within the areas that the mask kept, if it kept any, as everybody may read."""
     table = eq.demo.survey().head(full(1_500, 20_000)).select("sex", "region", "weight", "age", "rooms")
@@ -83,7 +83,7 @@ def chance(guesses: list[np.ndarray], truths: list[np.ndarray]) -> tuple[float, 
     return float(right), float(np.mean(ranks) * np.sqrt(len(ranks) * (len(guesses[0]) - 1)))
 
 
-def test_new_numbers_tell_nothing_of_old_ones(record: Record, full: Callable[[int, int], int]) -> None:
+def test_new_numbers_tell_nothing_of_old_ones(record: Record, full: Callable[..., int]) -> None:
     """Guessing that the r-th smallest old number is the r-th smallest new one is right as often as by chance."""
     draws = full(150, 3_000)
     old = np.sort(np.random.default_rng(1).choice(10_000, PEOPLE, replace=False))
@@ -95,7 +95,7 @@ def test_new_numbers_tell_nothing_of_old_ones(record: Record, full: Callable[[in
     _record_chance(record, "renumber", reached, draws)
 
 
-def test_places_tell_nothing_of_old_ones(record: Record, full: Callable[[int, int], int]) -> None:
+def test_places_tell_nothing_of_old_ones(record: Record, full: Callable[..., int]) -> None:
     """Guessing that a record stands where it stood is right as often as by chance."""
     draws = full(150, 3_000)
     original = eq.read(pl.DataFrame({"place": np.arange(PEOPLE)}), eq.Roles(numeric="place"))

@@ -23,8 +23,12 @@ def sentences(limits: dict[str, str] | None = None, **roles: str) -> tuple[str, 
 def test_one_record_of_a_person() -> None:
     assert sentences(person="patient", id="stay") == (
         "Assumes that only one stay of a patient is known, not how many there are.",
+        "Assumes that every patient who fits is as likely: who guesses the one who fits most often finds more.",
     )
-    assert sentences(person="pid") == ("Assumes that only one record of a person is known, not how many there are.",)
+    assert sentences(person="pid") == (
+        "Assumes that only one record of a person is known, not how many there are.",
+        "Assumes that every person who fits is as likely: who guesses the one who fits most often finds more.",
+    )
     assert sentences() == ()
 
 
@@ -100,18 +104,27 @@ def shortfalls(mask: Mask, limit: dict[str, str]) -> tuple[str, ...]:
 def test_a_stronger_intruder_passes_by_a_limit_on_the_nearest_record() -> None:
     """Rank windows are known to who has read the law; a limit that says so, and one on classes, is complete."""
     mask = eq.masks.RankSwap(["age", "pay"], 0.3)
-    limited = shortfalls(mask, {"nearest": "< 1"})
-    assert len(limited) == 1
-    assert "finds more people than nearest says, still within its limit." in limited[0]
-    assert "and more than its limit allows." in shortfalls(mask, {"nearest": "< 0.0001"})[0]
-    assert shortfalls(mask, {"uniques": "< 1"}) == ()
+    giants, limited = shortfalls(mask, {"nearest": "< 1"})
+    assert "finds more people than 'Nearest record' says, still within its limit." in limited
+    assert "and more than its limit allows." in shortfalls(mask, {"nearest": "< 0.0001"})[1]
+    assert shortfalls(mask, {"uniques": "< 1"}) == (giants,)
+    assert giants.startswith("Assumes that nobody knows who is largest in pay: of the ten largest values half or more")
 
 
 def test_columns_of_which_nothing_is_left() -> None:
     sentence = "Nothing is left of age: masking made all values of a column blank or the same."
     everything = eq.masks.SuppressRecords(eq.rules.MinCount(100))
     assert shortfalls(everything, {"uniques": "< 1"}) == (sentence,)
-    assert shortfalls(eq.masks.SuppressRecords(eq.rules.MinCount(1)), {"uniques": "< 1"}) == ()
+    unchanged = "Nothing was changed: every value that is released is as it was collected."
+    assert shortfalls(eq.masks.SuppressRecords(eq.rules.MinCount(1)), {"uniques": "< 1"}) == (unchanged,)
+
+
+def test_a_release_of_the_file_as_it_came_says_so() -> None:
+    original = eq.read(pl.DataFrame({"age": [1, 2], "pay": [3, 4]}), eq.Roles("age"))
+    unmasked = shortcomings(original, original, Scores([]), eq.Policy())
+    assert unmasked == ("Nothing was changed: every value that is released is as it was collected.",)
+    swapped = eq.Recipe([eq.masks.RankSwap(["age"], 0.9)], 1).run(original)
+    assert shortcomings(swapped, original, Scores([]), eq.Policy()) == ()
 
 
 @pytest.mark.parametrize(("left", "warned"), [(2, True), (3, False)])

@@ -100,7 +100,9 @@ def test_limits_may_move_without_trying_again(policy: Path, tmp_path: Path, page
 def test_a_refusal_says_what_would_pass(tmp_path: Path, policy: Path, page: Any) -> None:
     strict = written(tmp_path, limits={NEAREST: "< 0.0001"})
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(eq.RefusedError, match=r"None of 8 candidates meets .* were moved to .* would pass"):
+    with pytest.raises(
+        eq.RefusedError, match=r"None of 8 candidates meets .* the limit of .* instead of .* would pass"
+    ):
         balance(strict, out=tmp_path / "out")
     assert sorted(tmp_path.iterdir()) == before
 

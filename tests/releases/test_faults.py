@@ -9,6 +9,7 @@ import pytest
 import equipoise as eq
 from equipoise.attacks._nearest import neighbours
 from equipoise.attacks._nearest.points import Cloud
+from equipoise.doors.cli import main
 from equipoise.policies.policy_file import Job
 from equipoise.recipe.recipe import spread
 
@@ -106,6 +107,46 @@ def test_a_folder_is_no_policy(tmp_path: Path) -> None:
 def test_a_range_is_finite() -> None:
     with pytest.raises(eq.ParameterError, match="must be numbers"):
         spread({"from": float("nan"), "to": 1.0, "steps": 2}, False)
+    with pytest.raises(eq.ParameterError, match="not too large"):
+        spread({"from": 0, "to": 10**400, "steps": 2}, False)
+    with pytest.raises(eq.ParameterError, match="from 1 to 100,000"):
+        spread({"from": 0, "to": 1, "steps": 10**9}, False)
+    assert spread({"from": 0, "to": 10**30, "steps": 2}, False) == [0.0, 1e30]
+
+
+NULL_POLICY = """
+[data]
+path = "a.csv"
+[roles]
+keys = ["sex", "age"]
+hierarchies = { age = { kind = "intervals", widths = [5, 10] } }
+[limits]
+uniques = "< 1"
+[[candidates]]
+coarsenings = true
+"""
+
+
+@pytest.mark.parametrize("where", ["[output]\nfolder", "[search]\njournal", "register"])
+def test_a_path_with_a_null_character_is_refused(
+    tmp_path: Path, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.DataFrame({"sex": ["f", "m"] * 30, "age": [30, 40] * 30}).write_csv(tmp_path / "a.csv")
+    entry = f'{where} = "a\\u0000b"\n'
+    text = f"{NULL_POLICY}{entry}" if where.startswith("[") else f"{entry}{NULL_POLICY}"
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    out = [] if "folder" in where else ["--out", str(tmp_path / "out")]
+    assert main(["balance", str(tmp_path / "a.toml"), *out]) == 2
+    assert "no null character" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.toml"]
+    with pytest.raises(eq.DataError, match="null character"):
+        eq.protect(eq.read(tmp_path / "a.csv", eq.Roles(["sex"])), [], str(tmp_path / "a\0b"))
+
+
+def test_a_number_larger_than_any_float_is_refused() -> None:
+    for number in (10**400, -(10**400)):
+        with pytest.raises(eq.ParameterError, match="must be above 0"):
+            eq.masks.Noise(["pay"], number)
 
 
 def test_free_text_alone_gives_no_policy(tmp_path: Path) -> None:

@@ -69,8 +69,18 @@ def test_formulas_in_tables(tmp_path: Path) -> None:
     assert eq.verify(tmp_path / "out").outcome != "refused"
 
 
-def test_work_beyond_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("equipoise.files.memory.available", lambda: 4_000_000)
-    records = eq.read(pl.DataFrame({"a": range(1_000_000)}), eq.Roles("a"))
-    with pytest.raises(eq.EquipoiseError, match=r"at least 24\.0 MB of memory and 4\.0 MB are free"):
-        eq.protect(records, [], tmp_path / "out")
+def test_formulas_are_kept_where_asked(tmp_path: Path) -> None:
+    """In tables and decisions as in records, by one option; the release is verified alike."""
+    table = pl.DataFrame({"area": ["=1+1", "'@a"] * 10, "sex": ["f"] * 10 + ["m"] * 10})
+    first = {"by": ["area", "sex"], "rule": eq.rules.MinCount(1)}
+    for formulas, cells in {"keep": {"=1+1", "'@a"}, "escape": {"'=1+1", "''@a"}}.items():
+        out = tmp_path / formulas
+        eq.tabulate(eq.read(table), **first, out=out, csv_formulas=formulas)
+        assert set(pl.read_csv(out / "public" / "table.csv")["area"].drop_nulls()) >= cells
+        assert eq.verify(out).outcome != "refused", [c.words for c in eq.verify(out).checks]
+        counts = pl.DataFrame({"area": ["=1+1", "'@a"] * 4, "n": [10] * 8, "N": [40] * 8, "y": range(8)})
+        eq.publish(counts, cutoff=1.0, out=out / "decision.csv", csv_formulas=formulas)
+        assert set(pl.read_csv(out / "decision.csv")["area"]) == cells
+    with pytest.raises(eq.EquipoiseError, match=r"'escape'.* 'keep'"):
+        eq.tabulate(eq.read(table), **first, out=tmp_path / "no", csv_formulas="leave")
+    assert not (tmp_path / "no").exists()

@@ -40,7 +40,18 @@ def test_a_folder_that_is_no_release(tmp_path: Path) -> None:
         reopen(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"output": {"file": "../a.csv"}, "masks": []}', '{"output": 3}'])
+NO_EVIDENCE = (
+    "",
+    "[]",
+    "{}",
+    '{"output": {"file": "../a.csv"}, "masks": [], "withheld": []}',
+    '{"output": 3}',
+    '{"output": {"file": "a.csv"}, "masks": [], "withhelde": ["id"]}',
+    '{"output": {"file": "a.csv"}, "masks": [], "withheld": [], "input": "x"}',
+)
+
+
+@pytest.mark.parametrize("text", NO_EVIDENCE)
 def test_evidence_that_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "evidence.json").write_text(text)
     with pytest.raises(eq.DataError, match="not the evidence of a release"):

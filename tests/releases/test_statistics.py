@@ -190,7 +190,7 @@ def test_a_register_remembers_both_sums_of_a_ratio(firms: pl.DataFrame, tmp_path
     hidden = [np.isnan(table.table.published_values) for table in (one, two)]
     assert hidden[0].any()
     assert (hidden[0] <= hidden[1]).all()
-    with pytest.raises(eq.ParameterError, match="A register audits sums"):
+    with pytest.raises(eq.ParameterError, match="percentiles do not add up"):
         made(firms, "median", register=book)
     with pytest.raises(eq.RefusedError, match="beside the tables that were published before"):
         made(firms, "sd", register=book)

@@ -278,3 +278,36 @@ def test_a_policy_s_tables_are_registered_too(people: eq.Records, tmp_path: Path
     two = balanced(job("min-count:2"), tmp_path / "two")
     assert verify(tmp_path / "two").outcome == "verified"
     assert "Audited together with 1 earlier table of this data." in two.table.notes
+
+
+@pytest.mark.parametrize("formulas", ["keep", "escape"])
+def test_a_table_of_a_policy_whose_categories_look_like_formulas_or_levels(tmp_path: Path, formulas: str) -> None:
+    """A category that begins with @ was taken for a level of a hierarchy, and the private table not read back."""
+    groups = {"=1+1": 2, "@a": 9, "@@b": 3, "n": 12}
+    rows = [(sex, group) for group, many in groups.items() for sex in ("f",) * many + ("m",) * 8]
+    pl.DataFrame(rows, schema=["sex", "group"], orient="row").write_csv(tmp_path / "d.csv")
+    policy = tmp_path / "t.toml"
+    policy.write_text(
+        f"""format = 1
+[data]
+path = "d.csv"
+[table]
+by = ["sex", "group"]
+[limits]
+"exposed(rule='min-count:3')" = "<= 0"
+[[candidates]]
+masks = [{{ use = "suppress", rule = "min-count:3" }}]
+[output]
+csv_formulas = "{formulas}"
+""",
+        encoding="utf-8",
+    )
+    eq.balance(policy, out=tmp_path / "out")
+    text = (tmp_path / "out" / "public" / "table.csv").read_text(encoding="utf-8")
+    assert ("f,=1+1," in text) == (formulas == "keep")
+    assert ("f,'=1+1," in text) == (formulas == "escape")
+    result = verify(tmp_path / "out")
+    assert [check.words for check in result.checks if check.name in ("audit", "again")] == [
+        "Audited again, an outsider can compute no suppressed cell exactly.",
+        "Made again from the original and audited, the table is the same.",
+    ]

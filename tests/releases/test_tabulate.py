@@ -1,5 +1,6 @@
 """From records to a table that may be published: the numbers, the proof, the refusals, the rule doctor."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -318,3 +319,54 @@ def test_long_work_reports_and_can_be_stopped() -> None:
     assert "finding cells to suppress" in seen
     with pytest.raises(eq.Cancelled):
         eq.tabulate(records, ["a", "b"], "x", rule="p-percent:10%", progress=lambda done, total, what: False)
+
+
+def test_last_period_s_folder_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a policy that stands beside it, by tabulate, and when the release is made again; nothing differs."""
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"a": rng.integers(0, 4, 60), "b": rng.integers(0, 3, 60), "v": rng.lognormal(3, 1, 60)})
+    frame.write_csv(tmp_path / "firms.csv")
+    monkeypatch.chdir(tmp_path)
+    rule: Any = eq.rules.PPercent(0.1)
+    eq.tabulate(eq.read("firms.csv"), ["a", "b"], "v", rule=rule, out="last")
+    again = eq.tabulate(eq.read("firms.csv"), ["a", "b"], "v", method=eq.tables.Suppress(rule, like="last"), out="now")
+    assert again.changes is not None
+    assert set(again.changes["change"]) <= {"unchanged", "suppressed in both"}
+    (tmp_path / "policy.toml").write_text(
+        'data.path = "firms.csv"\ntable.by = ["a", "b"]\ntable.value = "v"\n'
+        'limits."exposed(rule=\'p-percent:10%\')" = "<= 0"\n'
+        '[[candidates]]\nmasks = [{ use = "suppress", rule = "p-percent:10%", like = "last" }]\n'
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    eq.balance(tmp_path / "policy.toml", out=tmp_path / "released")
+    for folder in ("now", "released"):
+        assert any("Made again" in check.words for check in eq.verify(tmp_path / folder).checks)
+
+
+def test_a_revision_without_an_id_is_said_not_to_be_covered(tmp_path: Path) -> None:
+    """Records are told by their content: who is revised is another record to the audit, and may be known to be one."""
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame({"a": rng.integers(0, 4, 60), "b": rng.integers(0, 3, 60), "v": rng.lognormal(3, 1, 60)})
+    later = frame.with_columns(v=pl.when(pl.int_range(pl.len()) < 5).then(pl.col("v") * 2).otherwise("v"))
+    said = {}
+    for name, roles in (("content", eq.Roles()), ("id", eq.Roles(id="who"))):
+        for number, file in enumerate((frame, later)):
+            made = eq.tabulate(
+                eq.Records.of(file.with_row_index("who") if name == "id" else file, roles), ["a", "b"], "v",
+                rule="p-percent:10%", register=tmp_path / f"{name}.json", out=tmp_path / f"{name}{number}",
+            )  # fmt: skip
+        said[name] = any("without an id" in who for who in made.attackers.not_cover)
+    assert said == {"content": True, "id": False}
+
+
+@pytest.mark.parametrize("least", [-40.0, 1.0])
+def test_who_knows_signs_is_said_not_to_be_covered(tmp_path: Path, least: float) -> None:
+    """Values of both signs have no lower end in the audit: who knows a sign has one."""
+    rng = np.random.default_rng(6)
+    values = np.r_[least, rng.lognormal(3, 1, 59)]
+    frame = pl.DataFrame({"a": rng.integers(0, 4, 60), "b": rng.integers(0, 3, 60), "v": values})
+    made = eq.tabulate(eq.Records.of(frame, eq.Roles()), ["a", "b"], "v", rule="p-percent:10%", out=tmp_path / "out")
+    phrase = "somebody who knows which suppressed numbers are negative"
+    public = "".join(path.read_text("utf-8") for path in sorted((tmp_path / "out" / "public").glob("*.[hj][ts]*")))
+    assert [phrase in made.attackers.not_cover, phrase in public] == [least < 0] * 2

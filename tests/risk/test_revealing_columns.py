@@ -12,6 +12,7 @@ import equipoise as eq
 from equipoise.masks import Microaggregate, Noise, Recode, Renumber
 from equipoise.recipe.recipe import Recipe
 from equipoise.risk import RevealingColumns
+from equipoise.risk._links_of_all import linked_points
 
 
 def records(**columns: list[object]) -> eq.Records:
@@ -99,3 +100,42 @@ def test_changed_numbers_lead_to_the_nearest() -> None:
 def test_files_of_other_people_count_as_unchanged() -> None:
     file, other = records(rent=[1, 2, 3, 4]), records(rent=[1, 1, 1, 7, 8])
     assert RevealingColumns().measure(other, file).number == 2
+
+
+def test_everybody_is_linked_at_once_by_rank_within_categories() -> None:
+    """Numbers that rose here and fell there lead to a neighbour one by one, and to their own record in order."""
+    rooms = np.repeat(np.arange(40), 5)
+    rent = 100.0 * np.tile(np.arange(5), 40) + 7 * rooms
+    moved = rent + np.where(rooms % 2, 160.0, -160.0)
+    original = eq.Records.of(pl.DataFrame({"rooms": rooms, "rent": rent}), eq.Roles())
+    released = eq.Records.of(pl.DataFrame({"rooms": rooms, "rent": moved}), eq.Roles())
+    assert RevealingColumns().measure(released, original).value == 1.0
+
+
+def test_numbers_of_all_sizes_and_signs_are_compared_by_their_logarithms() -> None:
+    random = np.random.default_rng(1)
+    true = np.exp(random.normal(0, 6, (400, 2))) * random.choice([-1, 1], (400, 2))
+    shown = true * np.exp(random.normal(0, 0.3, (400, 2)))
+    files = [eq.Records.of(pl.DataFrame(side, schema=["debt", "income"]), eq.Roles()) for side in (shown, true)]
+    logs = [np.sign(side) * 100 + np.log(np.abs(side)) for side in (true, shown)]
+    distances = np.linalg.norm(logs[0][:, None] - logs[1], axis=2)
+    assert RevealingColumns().measure(*files).value >= float((distances.argmin(axis=1) == np.arange(400)).mean())
+
+
+def test_changes_that_go_together_are_taken_together() -> None:
+    """The difference of two numbers that were moved alike is nearly as it was."""
+    random = np.random.default_rng(2)
+    true, common = random.normal(0, 1, (500, 2)), random.normal(0, 1, (500, 1))
+    shown = true + common + random.normal(0, 0.02, (500, 2))
+    files = [eq.Records.of(pl.DataFrame(side, schema=["one", "two"]), eq.Roles()) for side in (shown, true)]
+    difference = [side[:, 0] - side[:, 1] for side in (true, shown)]
+    nearest = np.abs(difference[0][:, None] - difference[1]).argmin(axis=1)
+    assert RevealingColumns().measure(*files).value > float((nearest == np.arange(500)).mean()) > 0.05
+
+
+def test_a_number_too_far_for_a_distance_links_nobody_elsewhere() -> None:
+    """Before, the tree's place for no point was taken for one: outside of the matrix, and of its memory."""
+    line = np.array([[0.0], [1.0], [5.0], [1e308]])
+    for place, at in linked_points(line, line):
+        assert at.max() < 4
+        assert (at == place)[:3].all()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.data.cells import Cells
+from equipoise.ground.randomness import Draws
 from equipoise.methods.protection_levels import levels
 from equipoise.rules import Dominance, MinCount, PPercent, PriorPosterior, Request, Zero
 
@@ -94,6 +95,19 @@ def test_a_published_value_at_its_level_would_be_safe(parts: list[int], p: float
         assert found["lower"] == min(found["upper"], sum(parts))
 
 
+def test_zeros_of_counts_are_empty_cells() -> None:
+    """Of counts no cell with people is 0: the rule did nothing there and the audit passed."""
+    counts = Cells.of(pl.DataFrame({"c": ["a", "b"], "n": [4, 0]}), ("c",))
+    assert Zero().flag(counts).to_list() == [False, True]
+    assert Zero(empty=False).flag(counts).to_list() == [False, False]
+    people = pl.DataFrame({"g": list("a" * 6 + "b" * 8 + "c" * 7), "s": list("p" * 10 + "q" * 4 + "p" * 3 + "q" * 4)})
+    table = eq.table(eq.read(people, eq.Roles(["g", "s"])), ["g", "s"])
+    assert Zero().flag(table).sum() == 1
+    suppressed = eq.tables.Suppress(Zero()).apply(table, Draws(1))
+    assert not eq.tables.audit(suppressed)["exposed"].any()
+    assert eq.tables.Exposed(Zero()).measure(table, table).number == 1
+
+
 def test_zeros_and_requests() -> None:
     cells = Cells.of(
         pl.DataFrame({"c": ["a", "b", "e"], "n": [2, 3, 0], "value": [0, 9, 0], "requested": [0, 4, 0]}), ("c",)
@@ -130,6 +144,9 @@ def test_rules_together() -> None:
         (PriorPosterior(0.1, 0.3), [61, 20, 19], "who knew the others to within 30.0% can estimate the largest to"),
         (MinCount(3), [5, 4], "Unsafe: 2 records, fewer than 3."),
         (Zero(), [0, 0], "Sensitive: it is 0 and has contributors."),
+        (Zero(), [], "Nobody is there: sensitive in a table of counts"),
+        (Zero(empty=False), [], "Safe: it is not 0, or nobody is there."),
+        (Zero(empty=True), [], "Sensitive: nobody is there."),
         (MinCount(3) | Zero(), [0, 0], "Unsafe: 2 records, fewer than 3. Sensitive: it is 0"),
     ],
 )

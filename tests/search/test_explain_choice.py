@@ -73,10 +73,10 @@ def test_a_refusal_names_each_limit_and_the_nearest_trial() -> None:
     policy = eq.Policy({"uniques": "< 0.01", "entropy": "> 6.5"})
     said = refusal(TRIALS, policy)
     assert said.startswith(
-        "None of 5 candidates meets the limits. Nearest is 'coarse', which breaks: entropy 4, limit > 6.5."
+        "None of 5 candidates meets the limits. Nearest is 'coarse', which breaks: entropy kept 4, limit above 6.5."
     )
-    assert "If uniques < 0.01 were moved to <= 0.02, 'middle' would pass" in said
-    assert "if entropy > 6.5 were moved to >= 4, 'coarse' would pass." in said
+    assert "If the limit of uniques were at most 2 % instead of below 1 %, 'middle' would pass" in said
+    assert "if the limit of entropy kept were at least 4 instead of above 6.5, 'coarse' would pass." in said
     assert choice(TRIALS, policy).trial is None
     assert choice(TRIALS, policy).words() == (said,)
 
@@ -87,9 +87,16 @@ def test_a_refusal_where_one_limit_is_not_enough() -> None:
     assert said.endswith("more than one would have to be moved.")
 
 
+def test_a_refusal_quotes_no_recipe_that_would_be_cut() -> None:
+    said = refusal([trial("x" * 80, 0.02, 4.0)], eq.Policy({"entropy": "> 6.5"}))
+    assert said.startswith("The release does not meet the limits: the nearest breaks entropy kept 4, limit above 6.5.")
+    assert said.endswith("If the limit of entropy kept were at least 4 instead of above 6.5, a candidate would pass.")
+    assert "xxx" not in said
+
+
 def test_reasons_of_limits_are_told() -> None:
     policy = eq.Policy({"entropy": {"limit": "> 9.5", "reason": "tables by age"}})
-    assert "limit > 9.5 (tables by age)" in refusal(TRIALS, policy)
+    assert "limit above 9.5 (tables by age)" in refusal(TRIALS, policy)
 
 
 def test_how_firm() -> None:
@@ -177,3 +184,11 @@ def test_no_trials() -> None:
     with pytest.raises(eq.ParameterError, match="no trials"):
         choice([], POLICY)
     assert best([], POLICY, ()) is None
+
+
+def test_a_refusal_says_what_the_nearest_release_keeps_and_costs() -> None:
+    scores = [eq.Score("uniques", 0.5), eq.Score("overlap", 0.481, "higher", unit="share of the interval")]
+    blank = eq.Score("blank_keys", 0.12, "lower", unit="share of key values", side="utility")
+    near = Trial(eq.Recipe(), eq.Scores([*scores, blank]), name="near")
+    said = refusal([near], eq.Policy({"uniques": "< 0.01"}))
+    assert "It would keep overlap of users' intervals 48.1 %; and cost blank keys 12 %." in said

@@ -56,6 +56,21 @@ def test_a_range_beyond_what_a_mask_takes_is_refused_at_once(people_records: eq.
         described([Candidate(masks=({**NOISE, "scale": {"from": -1, "to": 1}},))], people_records, 5)
 
 
+@pytest.mark.parametrize(
+    ("ends", "whole", "words"),
+    [
+        ({"from": 1, "to": 10**400}, False, "not too large"),
+        ({"from": -1.7e308, "to": 1.7e308}, False, "not too large"),
+        ({"from": 0, "to": 10**12}, True, "at most 100,000 of them"),
+        ({"from": 0, "to": 1, "steps": 10**9}, False, "steps must be a whole number"),
+        ({"from": 0, "to": 1, "steps": "c"}, False, "steps must be a whole number"),
+    ],
+)
+def test_a_range_that_no_memory_or_float_holds_is_refused(ends: dict[str, Any], whole: bool, words: str) -> None:
+    with pytest.raises(eq.ParameterError, match=words):
+        fine(ends, whole)
+
+
 def test_recipes_are_placed_by_what_differs(people_records: eq.Records) -> None:
     """Masks left out come first, numbers by size, other values as they come; recipes of other kinds apart."""
     given = [

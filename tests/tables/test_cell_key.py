@@ -1,16 +1,23 @@
 """Cell keys: the laws of R's ptable, the lookup of cellKey written again with loops, and consistency between tables."""
 
+import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.optimize import linprog
 
 import equipoise as eq
+from equipoise.data.records import Law
+from equipoise.data.tables.keyed_cells import count_view
 from equipoise.ground.randomness import Draws
 from equipoise.tables import CellKey, Rebuild, record_keys
 from equipoise.tables._perturbation_table import generate, read
+from equipoise.tables.audits import certify, certify_counts
+from equipoise.tables.audits.changed_tables import narrowed, narrowed_counts
 
 DATA = os.environ.get("EQUIPOISE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="EQUIPOISE_DATA is not set: real cell key files were not read.")
@@ -286,3 +293,49 @@ def test_count_variables_are_published_and_audited() -> None:
         eq.tabulate(keyed(frame), "sex", rule="min-count:3", counts="ill")
     with pytest.raises(eq.ParameterError, match="NAME=FILE"):
         CellKey(ptables=("x",))
+
+
+def test_count_variables_are_audited_as_one_with_the_records() -> None:
+    """Intervals of all counts by SciPy over the inner cells: who is counted is one of the records."""
+    frame = people(40, 6).with_columns(ill=(pl.col("person") % 9 > 0).cast(pl.Int8), old=pl.col("age") > "a")
+    made = eq.table(keyed(frame), ["sex", "area"], key="rkey", counts=["ill", "old"])
+    found = CellKey(most=2).apply(made, Draws(1))
+    names, table = ("n", "n_ill", "n_old"), found.table
+    inner = found.inner
+    blocks, said = len(names), [table[name].to_numpy() for name in ("published", "published_ill", "published_old")]
+    labels, inside = (table.select("sex", "area").rows(), table.select("sex", "area").filter(inner).rows())
+    holds = np.array([[a in (x, "Total") and b in (y, "Total") for x, y in inside] for a, b in labels], dtype=float)
+    cells, size = holds.shape
+    all_cells = np.kron(np.eye(blocks), holds)
+    told = np.concatenate(said)
+    less = np.hstack([-np.kron(np.ones((blocks - 1, 1)), np.eye(size)), np.eye((blocks - 1) * size)])
+    limits = np.concatenate([told + 2, 2 - told, np.zeros(len(less))])
+    system = np.vstack([all_cells, -all_cells, less])
+    zero = (table["n"] == 0).to_numpy()
+    ranges = narrowed_counts(found)
+    alone = [narrowed(count_view(found, name))[:2] for name in ("ill", "old")]
+    narrower = 0
+    for block, cell in itertools.product(range(blocks), range(cells)):
+        goal, value = all_cells[block * cells + cell], float(table[names[block]][cell])
+        least, most = (linprog(sign * goal, A_ub=system, b_ub=limits, method="highs").fun * sign for sign in (1, -1))
+        assert ranges[block][0][cell] == pytest.approx(min(least, value), abs=1e-6) or zero[cell]
+        assert ranges[block][1][cell] == pytest.approx(max(most, value), abs=1e-6) or zero[cell]
+        if block:
+            low, high = (side[cell] for side in alone[block - 1])
+            narrower += high - low > ranges[block][1][cell] - ranges[block][0][cell] + 0.5
+    assert narrower > 0
+
+
+def test_a_count_that_follows_from_another_is_refused() -> None:
+    """One person in a cell, published as 0, and as 2 ill: by themselves 0 or 1, and 1 to 3; together exactly one."""
+    people = pl.DataFrame({"g": [*"aaaaaaaaab"], "ill": [1, 0, 1, 0, 1, 1, 1, 1, 0, 1]})
+    made = eq.table(eq.Records.of(people, eq.Roles()), "g", counts="ill")
+    law = Law("cell_key", (), "", {"most": 1, "counts": {"ill": {"most": 1}}})
+    told = np.select([made.table["g"] == "b", made.table["g"] == "a"], [0.0, 8.0], 9.0)
+    released = made.protected(told, pl.Series(["changed"] * 3), law)
+    ill = np.select([made.table["g"] == "b", made.table["g"] == "a"], [2.0, 7.0], 8.0)
+    released = replace(released, more=released.more.with_columns(published_ill=pl.Series(ill)))
+    assert not certify(replace(released, history=(replace(law, parameters={"most": 1}),)), None).exact
+    assert not certify(count_view(released, "ill"), None).exact
+    assert certify(released, None).exact == 1
+    assert certify_counts(released, None)["ill"].exact == 1

@@ -10,7 +10,8 @@ import pytest
 import equipoise as eq
 from equipoise.theory import mean as theory_mean
 from equipoise.utility import Estimate
-from equipoise.utility.estimate import least_squares, overlap, parse, quantile
+from equipoise.utility._estimators import correlated, gini, least_squares, quantile
+from equipoise.utility._queries import overlap, parse
 
 Z = 1.959963984540054
 
@@ -41,6 +42,8 @@ def one(query: str, new: eq.Records, old: eq.Records, **given: Any) -> dict[str,
         ("table: sex, region", "table", ("sex", "region"), 0.5),
         ("table:sex+region", "table", ("sex", "region"), 0.5),
         ("table:sex", "table", ("sex",), 0.5),
+        ("gini: income", "gini", ("income",), 0.5),
+        ("correlation: x, y", "correlation", ("x", "y"), 0.5),
     ],
 )
 def test_queries_are_read(text: str, kind: str, columns: tuple[str, ...], share: float) -> None:
@@ -52,6 +55,7 @@ def test_queries_are_read(text: str, kind: str, columns: tuple[str, ...], share:
     "text",
     [
         *("", " ", "mean:", "median:x", "quantile:x", "quantile:x,much", "quantile:,0.5", "regression:y"),
+        *("correlation:x", "correlation:x,y,z", "gini:", "table:a by b", "mean:x by ", "mean:x by x"),
         *("regression:~x", "regression:y ~", "regression:y ~ x + x", "table:", "table:a,,b", "table:a,a"),
     ],
 )
@@ -143,6 +147,43 @@ def test_regression_on_categories_and_collinear_columns() -> None:
     assert slopes[1:].tolist() == pytest.approx([0.65, 0.65])
 
 
+def test_gini_is_half_the_relative_mean_difference() -> None:
+    """Against every pair of records, with weights as repeated records."""
+    rng = np.random.default_rng(6)
+    x, w = rng.lognormal(size=40), rng.integers(1, 4, size=40).astype(float)
+    repeated = np.repeat(x, w.astype(int))
+    pairs = np.abs(repeated[:, None] - repeated).mean() / (2 * repeated.mean())
+    assert gini(repeated, np.ones(len(repeated)))[0][0] == pytest.approx(pairs)
+    assert gini(x, w)[0][0] == pytest.approx(pairs)
+    assert gini(np.zeros(3), np.ones(3))[0][0] == 0.0
+
+
+def test_correlation_against_scipy() -> None:
+    """pearsonr; of repeated records the same as of weights; one that does not vary has none."""
+    from scipy.stats import pearsonr
+
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=50)
+    y, w = x + rng.normal(size=50), rng.integers(1, 4, size=50)
+    assert correlated(x, y, np.ones(50))[0][0] == pytest.approx(pearsonr(x, y).statistic)
+    twice = [np.repeat(one, w) for one in (x, y)]
+    assert correlated(x, y, w.astype(float))[0][0] == pytest.approx(pearsonr(*twice).statistic, rel=1e-2)
+    assert correlated(x, np.ones(50), np.ones(50))[0][0] == 0.0
+
+
+def test_groups_are_estimated_each_by_itself() -> None:
+    """As filtered by hand; a group that the release lacks overlaps nowhere."""
+    old = file(x=[1.0, 2.0, 3.0, 4.0, 8.0, 9.0], g=["a", "a", "a", "b", "b", None])
+    new = file(x=[1.0, 2.0, 4.0], g=["a", "a", "a"])
+    table = Estimate("mean:x by g").measure(new, old).detail
+    assert table["term"].to_list() == ["x, a", "x, b"]
+    assert table["original"].to_list() == pytest.approx([2.0, 6.0])
+    assert table["overlap"][1] == 0.0
+    assert table["square"][1] is None
+    alone = one("mean:x", file(x=[1.0, 2.0, 4.0]), file(x=[1.0, 2.0, 3.0]))
+    assert table["overlap"][0] == pytest.approx(alone["overlap"])
+
+
 def test_tables_by_hand() -> None:
     """Shares over the cells of either file; the error with two successes and failures added; nulls are a category."""
     old, new = file(a=["p", "p", "q", None]), file(a=["p", "q", "q", "r"])
@@ -167,14 +208,23 @@ def test_weights_are_respected() -> None:
     assert Estimate("mean:x").measure(old, old).notes == ("Weighted by 'w'.",)
 
 
-@pytest.mark.parametrize(("query", "truth"), [("mean:x", 0.0), ("quantile:x,0.8", 0.8416), ("regression:y~x", 2.0)])
+@pytest.mark.parametrize(
+    ("query", "truth"),
+    [
+        ("mean:x", 0.0),
+        ("quantile:x,0.8", 0.8416),
+        ("regression:y~x", 2.0),
+        ("correlation:x,y", 2 / sqrt(5)),
+        ("gini:u", 1 / 3),
+    ],
+)
 def test_errors_are_those_of_repeated_samples(query: str, truth: float) -> None:
     """300 samples of 400: the mean error is the spread of the estimates (12 %), and 95 % intervals cover."""
     rng = np.random.default_rng(3)
     found = []
     for _ in range(300):
         x = rng.normal(size=400)
-        data = file(x=x, y=2 * x + rng.normal(size=400))
+        data = file(x=x, y=2 * x + rng.normal(size=400), u=rng.random(400))
         row = one(query, data, data)
         found.append((row["original"], row["error"]))
     e, s = np.array(found).T

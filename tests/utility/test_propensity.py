@@ -3,11 +3,13 @@
 import sys
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.data.records import Law
 from equipoise.utility import Propensity
 
 pytest.importorskip("sklearn")
@@ -150,3 +152,24 @@ def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     data = file(14)
     with pytest.raises(eq.MissingExtraError, match=r"equipoise\[learn\]"):
         Propensity().measure(data, data)
+
+
+def test_weights_of_any_size_count_in_proportion() -> None:
+    """The sum of huge weights is infinite, and a share of it was no number."""
+    table = file().collect()
+
+    def weighted(w: float) -> eq.Records:
+        return eq.read(table.with_columns(w=pl.lit(w)), eq.Roles("g", numeric=["x", "y"], weight="w"))
+
+    scores = [Propensity().measure(weighted(w), weighted(w)) for w in (1.0, 1e308)]
+    assert scores[1].baseline == pytest.approx(scores[0].baseline)
+
+
+def test_some_weight_must_count() -> None:
+    """Of a file with weights, what is left may have none."""
+    table = file().collect().with_row_index().with_columns(w=pl.col("index") // 900)
+    data = eq.read(table.drop("index"), eq.Roles("g", numeric=["x", "y"], weight="w"))
+    with pytest.raises(eq.DataError, match="No record has a weight above 0"):
+        Propensity().measure(
+            data.with_frame(data.frame.filter(nw.col("w") == 0), Law("filter", (), "no weights")), data
+        )

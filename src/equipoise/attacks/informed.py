@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import narwhals as nw
+import numpy as np
 import polars as pl
 
 from equipoise.attacks._informed.average_releases import samples
@@ -9,9 +11,12 @@ from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess
 from equipoise.attacks._informed.read_laws import Reading, read
 from equipoise.attacks._informed.uninformed import nearest
 from equipoise.data.aligned_files import aligned
+from equipoise.data.blanked_keys import with_blanks
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError, RolesError, require_columns
+from equipoise.ground.packed_keys import code
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
@@ -26,16 +31,18 @@ class Informed:
     `variables` unless given; the keys and numeric columns unless those are). Every law narrows down which records can
     be the person's, or says how likely each is:
 
-    - left as it was, or coarsened: the released value is known, and must agree;
+    - left as it was, or coarsened: the released value is known, and must agree; blanked or coarsened record by record:
+      so is which values were, for nobody can tell identical rows apart (a bound: who knows less finds fewer);
     - rank swap: a value of places a to b among n stands where a - k to b + k stood, k = floor(window n), all places
       being equally likely. Possible is the intersection over columns; of it the intruder takes any record, the nearest
       in ranks, or the one with the fewest rivals: records that lie within the windows around it;
     - microaggregation of single columns: the group whose mean is next below or next above, so at most two a column
       (three where a mean equals the value); then as for rank windows, nearness as a share of the gap of both means.
-      Groups of several columns: the records of the nearest mean;
+      Groups of several columns: the records of the nearest mean. And, as nothing is drawn, by one who has the values of
+      everybody and makes the groups again: the records of the person's own;
     - noise: distances in units of the noise (Mahalanobis if it is correlated, relative if it is multiplicative;
-      restored moments are undone, kept zeros and signs must agree): the nearest record is the likeliest. And once more
-      with the likelihood divided by the density of the released file, taken as normal: the fewest rivals again;
+      restored moments are undone, or the mask drawn again; kept zeros and signs must agree): the nearest record is the
+      likeliest. And once more with the likelihood divided by the density of the released file, taken as normal;
     - transition matrix, Pram: the released cell with the largest P(original cell -> released cell), alone, per record
       in it, or per record that is expected in it;
     - a matrix on columns, weights in groups: the released value follows from the true ones, and must agree;
@@ -46,13 +53,14 @@ class Informed:
 
     What the laws say about several columns is used together, for one person after the other and, where numbers were
     changed and at most 5,000 records agree in what stayed, for all at once: every record is somebody's, and nobody has
-    two (the likeliest assignment up to 2,000 records, the probability of each pair over all assignments). Next to it
-    stands the intruder who has read nothing and takes the nearest record. With t equally good records a link is right
-    with probability 1/t. value = the largest of the shares right: a maximum over few intruders on the same people, a
-    worst case and not an average. It comes with a 95 % Wilson interval; the baseline is a guess among all records. The
-    detail has a row per record: `candidates`, the records that the laws leave possible (or among which the search
-    went), and `risk`. A file of several partly synthetic samples is averaged person by person first; for several
-    releases, see `averaged`.
+    two (the likeliest assignment up to 2,000 records, the probability of each pair over all assignments). And what
+    masked numbers were is read in the other columns of each record (least squares). Next to it stands the intruder who
+    has read nothing and takes the nearest record. With t equally good records a link is right with probability 1/t;
+    with the role `person` any record of theirs is right. value = the largest of the shares right: a maximum over few
+    intruders on the same people, a worst case and not an average. It comes with a 95 % Wilson interval; the baseline is
+    a guess among all records. The detail has a row per record: `candidates`, the records that the laws leave possible
+    (or among which the search went), and `risk`. A file of several partly synthetic samples is averaged person by
+    person first; for several releases, see `averaged`.
 
     Source: Nin, Herranz and Torra (2008), *Rethinking rank swapping to decrease disclosure risk*; Nin and Torra (2009),
     *Analysis of the univariate microaggregation disclosure risk*; Winkler (2004), *Re-identification methods for masked
@@ -96,7 +104,7 @@ class Informed:
 
     def _guesses(self, released: Records, original: Records, copies: int) -> tuple[Reading, list[RecordGuess]]:
         """The laws as read, and the guesses of each intruder; the one who knows no law comes last."""
-        pooled = samples(released, original) if copies > 1 else released
+        pooled = samples(released, original) if copies > 1 else with_blanks(released)
         reading = read(self._files(pooled, original), households=original.roles.household is not None)
         return reading, [*reading.guesses(), nearest(reading.files)]
 
@@ -110,8 +118,12 @@ class Informed:
             require_columns(known_columns, schema)
         named = [c for law in released.history for c in (*law.columns, *law.parameters.get("once_per", {}).values())]
         spoken = [c for c in named if all(c in schema for schema in schemas)]
-        released_table, original_table = aligned(released, original, tuple(dict.fromkeys((*known_columns, *spoken))))
-        return IntruderFiles(released_table, original_table.select(known_columns), known_columns, released.history)
+        apart = {roles.id, roles.household, roles.person, *roles.direct}
+        others = [c for c, kind in schemas[0].items() if c in schemas[1] and c not in apart and _is_readable(kind)]
+        columns = tuple(dict.fromkeys((*known_columns, *spoken, *others)))
+        released_table, original_table = aligned(released, original, columns)
+        laws, owner = released.history, _owners(original)
+        return IntruderFiles(released_table, original_table.select(known_columns), known_columns, laws, owner)
 
     def _score(self, reading: Reading, guesses: list[RecordGuess], records: Records, copies: int) -> Score:
         best = max(guesses, key=lambda guess: float(guess.risk.mean()))
@@ -128,6 +140,17 @@ class Informed:
             cells=lambda: rows(records, **columns),
             records=lambda: rows(records, risk=best.risk),
         )
+
+
+def _is_readable(kind: nw.dtypes.DType) -> bool:
+    return kind.is_numeric() or kind.is_temporal() or kind in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
+
+
+def _owners(original: Records) -> Integers | None:
+    """The person of each record, in the order in which files are aligned; None where nobody has several."""
+    if (person := original.roles.person) is None:
+        return None
+    return code(aligned(original, original, (person,))[0][person]).codes.astype(np.int64)
 
 
 def _copies(released: Records) -> int:

@@ -1,7 +1,7 @@
 """Probabilistic record linkage (Fellegi-Sunter) of the released file to a register."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,9 +11,10 @@ from equipoise.attacks._linkage.agreement_patterns import CLERICAL, DECISIONS, L
 from equipoise.attacks._linkage.evaluate import Belief, Truth
 from equipoise.attacks._linkage.graded_agreement import Rates, compare
 from equipoise.attacks._linkage.pair_up import Bounds, CountedPairs, ListedPairs
+from equipoise.attacks._nearest.same_person import owners
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Records
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError, shown
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields, share
@@ -54,7 +55,8 @@ class Linkage:
     person in both files the probability that their pair is made, the detail has a row for each pattern of true pairs
     with the same; the baseline is pairing at random; the interval is Wilson's, 95 %.
 
-    True pairs are known by the id role, in files of other people and order too, or by the row in files of equal height.
+    True pairs are known by the id role, in files of other people and order too, or by the row in files of equal height;
+    with the role `person` a pair with any record of the same person is right.
     Else the share is estimated, and the first note says so: a released file in which it is known who is who is drawn
     from EM's estimates (as many matches as EM expects, agreeing as m says) and linked by the same weights; right pairs
     count over the records of the smaller file. On simulated files of 2,000 with independent variables it was within
@@ -102,7 +104,7 @@ class Linkage:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         study, people = self._study(released, original)
-        risk, how = _link(study)
+        risk, how = _link(study, owners(original, people))
         size = min(len(study.files.first_cell), len(study.files.second_cell)) if study.people is None else len(risk)
         value = min(1.0, float(risk.sum()) / size)
         return Score(
@@ -189,8 +191,13 @@ def _grades(near: tuple[str, ...] | None) -> dict[str, float]:
     return limits
 
 
-def _link(study: CountedPairs | ListedPairs) -> tuple[Floats, str]:
-    """Probability of a right pair for each person (each original record if true pairs are unknown), and how linked."""
+def _link(study: CountedPairs | ListedPairs, owner: Integers | None = None) -> tuple[Floats, str]:
+    """Probability of a right pair for each person (each original record if true pairs are unknown), and how linked.
+
+    With the `owner` of each record, a pair with any record of the same person is right.
+    """
+    if study.people is not None and owner is not None:
+        return _link_owners(study, study.people, owner)
     if study.people is not None and study.matches is not None:
         right = Truth(study.files, study.people, study.matches, len(study.pairs))
         how = study.link(right)
@@ -199,6 +206,22 @@ def _link(study: CountedPairs | ListedPairs) -> tuple[Floats, str]:
     how = study.link(belief)
     total = float(_link(study.rehearsal(belief.alone))[0].sum())
     return np.minimum(belief.risk() * total / max(float(belief.risk().sum()), 1e-300), 1.0), how
+
+
+def _link_owners(
+    study: CountedPairs | ListedPairs, people: tuple[Integers, Integers], owner: Integers
+) -> tuple[Floats, str]:
+    """The same where a pair with any record of the owner is right: the sum over the cells of their released records."""
+    mine = pl.DataFrame({"owner": owner, "row": np.arange(len(owner)), "cell": study.files.second_cell[people[1]]})
+    released = mine.group_by("owner", "cell").agg(pl.col("row").first().alias("other"), pl.len().alias("times"))
+    both = mine.join(released, on="owner")
+    row, other = both["row"].to_numpy(), both["other"].to_numpy()
+    pairs = people[0][row], people[1][other]
+    matches = replace(study, people=pairs).matches
+    assert matches is not None
+    right = Truth(study.files, pairs, matches, len(study.pairs))
+    how = study.link(right)
+    return np.minimum(np.bincount(row, right.risk() * both["times"].to_numpy(), len(owner)), 1.0), how
 
 
 def _levels(rates: Agreement | Rates) -> list[tuple[int, str, float, float]]:

@@ -12,6 +12,7 @@ from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, S
 from equipoise.attacks._nearest.neighbours import EXACT_TIE_RANKS, MAX_CLOSER, count, nearest, others
 from equipoise.attacks._nearest.one_to_one import Assignment, assign
 from equipoise.attacks._nearest.points import Cloud
+from equipoise.attacks._nearest.same_person import chance_of_nearest, owners
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Law, Records
 from equipoise.ground.arrays import Floats, Integers
@@ -55,10 +56,11 @@ class Nearest:
     `variables` (the keys and numeric columns unless given) are all that both files hold, `known` those of them the
     intruder has (all unless given). Records are compared within `blocks` only. With t records at the shortest distance
     a link is right with probability 1/t (distances equal to a share of 1e-9 tie). With `truth="row"` it is right if it
-    is the person's own record: that with the same id, or the same row in files of equal height without one; people in
-    one file only are asked about by nobody, or in the way. With "nearest" it is right if it is the nearest by all
-    `variables` (one of them at random if they tie). Where nobody can tell whose record is whose, "row" is estimated:
-    by "nearest" if fewer variables are `known`, else at most 1/t; the first note says so.
+    is the person's own record (with the role `person` any record of theirs): that with the same id, or the same row in
+    files of equal height without one; people in one file only are asked about by nobody, or in the way. With "nearest"
+    it is right if it is the nearest by all `variables` (one of them at random if they tie). Where nobody can tell whose
+    record is whose, "row" is estimated: by "nearest" if fewer variables are `known`, else at most 1/t; the first note
+    says so.
 
     value = mean of the probabilities of a right link, with a 95 % Wilson interval; the baseline is a guess among all
     records (of the block). The detail has a row per record: the `rank` of its true match, 1 + the number of records
@@ -139,9 +141,10 @@ class Nearest:
         files = matched(released, original, columns)
         clouds = self._space(files, self.known or every, released.history)
         if self.links == "one-to-one":
-            return self._one_to_one(clouds, files)
+            return self._one_to_one(clouds, files, owners(original, files))
         if self.truth == "row" and files.second is not None:
-            return self._score(_own(_of(clouds, files.first), files.second), clouds, files)
+            owner = owners(original, files)
+            return self._score(_own(_of(clouds, files.first), files.second, owner), clouds, files)
         alone = replace(files, first=np.arange(files.original.height), second=None)
         if self.truth == "nearest":
             return self._score(_by_nearest(clouds, self._space(files, every, released.history)), clouds, alone)
@@ -150,11 +153,11 @@ class Nearest:
             return self._score(linked, clouds, alone, NEAREST_TRUTH_NOTE)
         return self._score(_at_most(clouds), clouds, alone, UPPER_BOUND_NOTE)
 
-    def _one_to_one(self, clouds: Clouds, files: Matched) -> Score:
+    def _one_to_one(self, clouds: Clouds, files: Matched, owner: Integers | None) -> Score:
         if files.second is None:
             raise EngineError("One-to-one assignment needs to know whose record is whose: name an id role.")
         spaces = [clouds] if self.metric == "mahalanobis" else [clouds, *_in_units_of_change(clouds, files)]
-        tries: list[Assignment] = [assign(*_of(space, files.first), files.second) for space in spaces]
+        tries: list[Assignment] = [assign(*_of(space, files.first), files.second, owner) for space in spaces]
         assignment = max(tries, key=lambda one: float(one.risk.mean()))
         n, value = len(assignment.risk), float(assignment.risk.mean())
         table = files.rows(risk=pl.Series(assignment.risk))
@@ -178,7 +181,7 @@ class Nearest:
         """
         every = self.known or self.variables or tuple(dict.fromkeys((*original.roles.keys, *original.roles.numeric)))
         rows = []
-        for many in range(1, size + 1):
+        for many in range(1, min(size, len(every)) + 1):
             for subset in combinations(every, many):
                 score = replace(self, known=subset).measure(released, original)
                 low, high = score.interval or (score.value, score.value)
@@ -264,8 +267,11 @@ def _of(clouds: Clouds, rows: Integers) -> Clouds:
     return released, Cloud(original.coordinates[rows], original.codes[rows]), costs
 
 
-def _own(clouds: Clouds, own: Integers) -> _Links:
-    """Probability of a right link, ties broken at random: (k - closer) / tied, within [0, 1], for the k nearest."""
+def _own(clouds: Clouds, own: Integers, owner: Integers | None = None) -> _Links:
+    """Probability of a right link, ties broken at random: (k - closer) / tied, within [0, 1], for the k nearest.
+
+    With the `owner` of each record, the nearest one may be another record of theirs.
+    """
     neighbours = count(*clouds, own)
     reached = np.isfinite(neighbours.distance) & (neighbours.closer < EXACT_TIE_RANKS)
     tied = np.maximum(neighbours.tied, 1)
@@ -277,7 +283,9 @@ def _own(clouds: Clouds, own: Integers) -> _Links:
         with np.errstate(invalid="ignore"):
             return others(*clouds, own) - neighbours.distance
 
-    return _Links(np.minimum(rank, MAX_CLOSER), chances[0], chances[1], chances[2], several, margin)
+    first = chances[0] if owner is None else chance_of_nearest(*clouds, own, owner)
+    second, third = (np.maximum(first, chance) for chance in chances[1:])
+    return _Links(np.minimum(rank, MAX_CLOSER), first, second, third, several, margin)
 
 
 def _by_nearest(known_clouds: Clouds, every: Clouds) -> _Links:

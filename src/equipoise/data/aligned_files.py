@@ -18,7 +18,7 @@ def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> t
         raise EngineError("The released file is fully synthetic: its records stand for nobody in the original.")
     one, two = _ordered(released, columns), _ordered(original, columns)
     name = original.roles.id
-    if one.height != two.height or (name and not one[name].equals(two[name])):
+    if one.height != two.height or (name and (name not in one.columns or not one[name].equals(two[name]))):
         raise EngineError("The released and the original file have different records: align them by an id role.")
     return _in_enums(one.select(columns), two), two.select(columns)
 
@@ -111,7 +111,7 @@ def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:
     """Columns of one kind, and whether they have an order: numbers and points in time as numbers, all else as text."""
     filled = [c for c in columns if c.dtype != pl.Null]
     if filled and all(c.dtype.is_numeric() for c in filled):
-        return [c.cast(pl.Float64).fill_nan(None) for c in columns], True
+        return [c.fill_nan(None).cast(pl.Float64) if c.dtype.is_float() else c.cast(pl.Float64) for c in columns], True
     if filled and all(isinstance(c.dtype, pl.Date | pl.Datetime) for c in filled):
         return [c.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) for c in columns], True
     if filled and all(c.dtype.is_temporal() and c.dtype == filled[0].dtype for c in filled):

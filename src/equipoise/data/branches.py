@@ -18,6 +18,7 @@ from equipoise.data.levels import (
     Closed,
     DatePart,
     Everything,
+    First,
     Head,
     Level,
     Lookup,
@@ -168,17 +169,27 @@ class ValueMapping(FlooredLevels):
 
 @dataclass(frozen=True, slots=True)
 class Prefix(FlooredLevels):
-    """Levels of shorter and shorter prefixes (postcodes, industry and disease codes)."""
+    """Levels of shorter and shorter prefixes (postcodes, industry and disease codes).
+
+    Codes that begin with one of `pooled` become `pool` at levels of that length and shorter; codes of fewer than
+    `digits` digits get their leading zeros back.
+    """
 
     kind: ClassVar[str] = "prefix"
     lengths: tuple[int, ...]
     _: KW_ONLY
+    pooled: tuple[str, ...] = ()
+    pool: str | None = None
+    digits: int | None = None
     floor: int | str | None = None
     root: bool = False
 
     def __post_init__(self) -> None:
         if not self.lengths or min(self.lengths) < 1:
             raise ParameterError("Prefix lengths must be at least 1.")
+        object.__setattr__(self, "pooled", as_tuple(self.pooled))
+        if bool(self.pooled) != (self.pool is not None):
+            raise ParameterError("Prefixes that are pooled need the name of their pool, and a pool its prefixes.")
         for fine, coarse in zip(self.lengths, self.lengths[1:], strict=False):
             if coarse >= fine:
                 raise ParameterError(
@@ -186,30 +197,41 @@ class Prefix(FlooredLevels):
                 )
 
     def levels(self) -> tuple[Level, ...]:
-        return _with_root(tuple(Head(str(length), length) for length in self.lengths), self.root)
+        return _with_root(tuple(map(self._head, self.lengths)), self.root)
+
+    def _head(self, length: int) -> Head:
+        return Head(str(length), length, self.pooled, self.pool or "", self.digits or 0)
 
 
 NESTING: dict[Part, tuple[Part, ...]] = {
-    "day": ("week", "month", "quarter", "year", "decade"),
+    "day": ("week", "month", "quarter", "year", "five years", "decade"),
     "week": (),
-    "month": ("quarter", "year", "decade"),
-    "quarter": ("year", "decade"),
-    "year": ("decade",),
+    "month": ("quarter", "year", "five years", "decade"),
+    "quarter": ("year", "five years", "decade"),
+    "year": ("five years", "decade"),
+    "five years": ("decade",),
     "decade": (),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Dates(FlooredLevels):
-    """Levels of calendar periods; weeks do not nest in months."""
+    """Levels of calendar periods; weeks do not nest in months. Everything up to the year `oldest` is one category.
+
+    `first` says whether the day or the month comes first in dates such as 03/04/2026.
+    """
 
     kind: ClassVar[str] = "dates"
     parts: tuple[Part, ...]
     _: KW_ONLY
+    oldest: int | None = None
+    first: First | None = None
     floor: int | str | None = None
     root: bool = False
 
     def __post_init__(self) -> None:
+        if self.first not in (None, "day", "month"):
+            raise ParameterError(f"first must be 'day' or 'month', got {shown(self.first)}.")
         if not self.parts:
             raise ParameterError(f"Name at least one date part: {', '.join(NESTING)}.")
         for part in self.parts:
@@ -220,7 +242,7 @@ class Dates(FlooredLevels):
                 raise ParameterError(f"Level {coarse!r} is not a function of the finer level {fine!r}.")
 
     def levels(self) -> tuple[Level, ...]:
-        return _with_root(tuple(DatePart(part) for part in self.parts), self.root)
+        return _with_root(tuple(DatePart(part, self.oldest, self.first) for part in self.parts), self.root)
 
 
 Branch = Intervals | Breaks | ValueMapping | Prefix | Dates

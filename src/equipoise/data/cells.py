@@ -154,6 +154,7 @@ class Cells:
 
     def margin(self, by: tuple[str, ...]) -> "Cells":
         """Added up over the columns that are not in `by`. O(cells)."""
+        by = (by,) if isinstance(by, str) else tuple(by)
         if by == self.by:
             return self
         if by not in self.memo:
@@ -367,7 +368,7 @@ def gross(cells: Cells) -> Floats:
 
 
 def may_be_negative(cells: Cells) -> Booleans:
-    """Cells that may be below 0 as far as anybody knows: those with contributions of both signs."""
+    """Cells that may be below 0 as far as anybody knows: all with records where a value is, or a relation takes off."""
     if "signed" not in cells.more.columns:
         return np.zeros(len(cells), dtype=np.bool_)
     return cells.more["signed"].fill_null(value=False).to_numpy()

@@ -11,13 +11,16 @@ from typing import Any, Literal, NoReturn
 import narwhals as nw
 import polars as pl
 
-from equipoise.data.quiet_panics import quiet_panics
-from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError
+from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError, settings_words
+from equipoise.ground.quiet_panics import quiet_panics
 from equipoise.ground.system import disk_error
 
 Frame = nw.LazyFrame[Any]
 Kind = Literal["polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "pyspark"]
 
+MAX_DAYS, MAX_WHOLE = 95_000_000, 2**63 - 1
+"""Days from 1970 to the last, or the first, year that engines can write: some 260,000 years either way."""
+UNITS_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 COLUMN_AT_FAULT = re.compile(r"failed in column '([^']{1,200})'")
 BATCH_RECORDS = 1 << 21
 """Records read at a time from data that is not in memory."""
@@ -56,11 +59,15 @@ def _kind(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Kind:
 
 def _to_polars(native: Any) -> pl.DataFrame:
     try:
-        table: pl.DataFrame = native.to_polars()
+        with quiet_panics():
+            table: pl.DataFrame = native.to_polars()
     except ModuleNotFoundError as error:
         raise MissingExtraError.for_package(error.name or "pyarrow", "pandas") from None
-    except Exception as error:
+    except BaseException as error:
         fail(error, "turn this frame into columns of one type each")
+    for column, dtype in table.schema.items():
+        if isinstance(dtype, pl.BaseExtension):
+            raise DataError(f"Column {column!r} is of a type that cannot be counted: turn it into text or dates first.")
     return table
 
 
@@ -80,24 +87,43 @@ def collect(frame: Frame) -> pl.DataFrame:
     """Bring a frame into memory as Polars."""
     try:
         with quiet_panics():
-            if frame.implementation.is_polars():
-                return frame.to_native().collect()
-            return frame.collect(backend="polars").to_native()
+            native = frame.to_native()
+            table = (
+                native.collect() if frame.implementation.is_polars() else frame.collect(backend="polars").to_native()
+            )
+            _refuse_impossible_dates(table)
+            return table
     except EquipoiseError:
         raise
     except BaseException as error:
         fail(error, "read the data")
 
 
+def _refuse_impossible_dates(table: pl.DataFrame) -> None:
+    """Refuse dates that no calendar has: engines panic where they should write them as text."""
+    for name, dtype in table.schema.items():
+        if not isinstance(dtype, pl.Date | pl.Datetime):
+            continue
+        a_day = 86_400 * UNITS_PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1
+        days, last = table[name].to_physical(), min(MAX_DAYS * a_day, MAX_WHOLE)
+        if table.height and not (days.is_null() | days.is_between(-last, last)).all():
+            raise DataError(f"Column {name!r} has dates that no calendar has: correct them, or give it as text.")
+
+
 def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
     """A scanned Polars frame in batches of bounded size, at least one; in any order unless `ordered`."""
     native, empty = frame.to_native(), True
     try:
-        for piece in native.collect_batches(chunk_size=BATCH_RECORDS, maintain_order=ordered):
+        with quiet_panics():
+            pieces = iter(native.collect_batches(chunk_size=BATCH_RECORDS, maintain_order=ordered))
+            piece = next(pieces, None)
+        while piece is not None:
             yield piece
             empty = False
+            with quiet_panics():
+                piece = next(pieces, None)
         if empty:
-            yield native.collect()
+            yield collect(frame)
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -177,6 +203,8 @@ def fail(error: BaseException, doing: str) -> NoReturn:
     """Re-raise an engine's error without its text, which may quote data; the column that it names is named."""
     if isinstance(error, KeyboardInterrupt | SystemExit | EquipoiseError):
         raise error
+    if isinstance(error, FileNotFoundError):
+        raise DataError(f"Could not {doing}: there is no such file.") from None
     if isinstance(error, OSError) and (reason := disk_error(error)) != (None, ""):
         raise OSError(*reason) from None
     if isinstance(error, ModuleNotFoundError):
@@ -189,7 +217,8 @@ def fail(error: BaseException, doing: str) -> NoReturn:
         ) from None
     if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
         raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
-    raise DataError(f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types.") from None
+    other = f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types."
+    raise DataError(settings_words(error) or other) from None
 
 
 def engine(frame: Frame) -> str:

@@ -22,7 +22,8 @@ from equipoise.data.branches import (
     as_tuple,
     plain_branch,
 )
-from equipoise.data.levels import ORIGINAL, Closed, Level, OriginalLevel, Part, Style
+from equipoise.data.levels import ORIGINAL, Closed, First, Level, OriginalLevel, Part, Style
+from equipoise.ground import system
 from equipoise.ground.errors import DataError, ParameterError, shown, warn_renamed
 
 FILE_KINDS = ("csv", "hrc")
@@ -124,14 +125,17 @@ class Hierarchy:
     ) -> "Hierarchy":
         """From a leaf-to-root file without header, as ARX writes it; `;`, `,` or tab."""
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")
+            text = system.stored(path).read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise DataError(f"No hierarchy file at {str(path)!r}.") from None
         except (OSError, UnicodeDecodeError):
             raise DataError(f"Cannot read the hierarchy file {str(path)!r}: it must be UTF-8 text.") from None
         first = text.partition("\n")[0]
         mark = delimiter or max(";,\t", key=first.count)
-        rows = tuple(tuple(row) for row in csv.reader(text.splitlines(), delimiter=mark) if row)
+        try:
+            rows = tuple(tuple(row) for row in csv.reader(text.splitlines(), delimiter=mark) if row)
+        except csv.Error:
+            raise DataError(f"The hierarchy file {str(path)!r} cannot be read: a label is too long.") from None
         if not rows:
             raise DataError(f"The hierarchy file {str(path)!r} is empty.")
         return cls((ValueMapping(rows, names=tuple(names), other=other, floor=floor, root=root),))
@@ -153,7 +157,7 @@ class Hierarchy:
         padded with blanks there: they are taken off unless `strip=False`.
         """
         try:
-            data = Path(path).read_bytes()
+            data = system.stored(path).read_bytes()
         except OSError:
             raise DataError(f"No hierarchy file at {str(path)!r}.") from None
         try:
@@ -166,18 +170,33 @@ class Hierarchy:
         return cls((ValueMapping(rows, other=other, floor=floor, root=root),))
 
     @classmethod
-    def prefix(cls, *lengths: int, floor: int | str | None = None, root: bool = False) -> "Hierarchy":
-        """The first characters of a code, long to short.
+    def prefix(
+        cls, *lengths: int, pooled: Sequence[str] = (), pool: str | None = None, digits: int | None = None,
+        floor: int | str | None = None, root: bool = False,
+    ) -> "Hierarchy":  # fmt: skip
+        """The first characters of a code, long to short; codes that begin with one of `pooled` become `pool`.
+
+        Codes of fewer than `digits` digits get their leading zeros back.
 
         >>> Hierarchy.prefix(3, 1).level("1").label(pl.Series(["1017", "2600"])).to_list()
         ['1', '2']
+        >>> zips = Hierarchy.prefix(3, pooled=["036"], pool="000", digits=5)
+        >>> zips.level("3").label(pl.Series([3601, 10001])).to_list()
+        ['000', '100']
         """
-        return cls((Prefix(tuple(lengths), floor=floor, root=root),))
+        branch = Prefix(tuple(lengths), pooled=tuple(pooled), pool=pool, digits=digits, floor=floor, root=root)
+        return cls((branch,))
 
     @classmethod
-    def dates(cls, *parts: Part, floor: int | str | None = None, root: bool = False) -> "Hierarchy":
-        """Calendar periods, fine to coarse: day, week, month, quarter, year, decade."""
-        return cls((Dates(tuple(parts), floor=floor, root=root),))
+    def dates(
+        cls, *parts: Part, oldest: int | None = None, first: First | None = None, floor: int | str | None = None,
+        root: bool = False,
+    ) -> "Hierarchy":  # fmt: skip
+        """Calendar periods: day, week, month, quarter, year, five years, decade; one for all up to `oldest`.
+
+        `first`, "day" or "month", says what comes first in dates such as 03/04/2026; else only their year is read.
+        """
+        return cls((Dates(tuple(parts), oldest=oldest, first=first, floor=floor, root=root),))
 
     @classmethod
     def from_csv(cls, path: str | Path, **fields: Any) -> "Hierarchy":
@@ -197,6 +216,8 @@ class Hierarchy:
         _ = self.levels
 
     def __or__(self, other: "Hierarchy") -> "Hierarchy":
+        if not isinstance(other, Hierarchy):
+            return NotImplemented
         return Hierarchy((*self.branches, *other.branches))
 
     @cached_property
@@ -239,7 +260,7 @@ def kind_fields(kind: str) -> dict[str, Any]:
     """The fields of a kind of hierarchy and their types, the same in Python, files, command line and page.
 
     >>> list(kind_fields("dates"))
-    ['parts', 'floor', 'root']
+    ['parts', 'oldest', 'first', 'floor', 'root']
     """
     hints = get_type_hints(BRANCHES[kind] if kind in BRANCHES else getattr(Hierarchy, kind))
     return {name: hint for name, hint in hints.items() if name not in ("kind", "_", "return")}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from equipoise.data import engines
@@ -12,11 +13,15 @@ from equipoise.data.engines import Frame, Kind
 from equipoise.data.labels import Labels
 from equipoise.data.roles import PRIVATE_PREFIX, Roles
 from equipoise.ground.errors import DataError, RolesError
+from equipoise.ground.html import card, grid, paragraph
 
 FIXED_MASKS = ("local_recode", "local_suppress", "microaggregate", "renumber", "suppress_records")
 """Masks that do not only coarsen and yet draw nothing: records that are alike afterwards cannot be told apart."""
 TRACED_ROW = "\x00row"
 """Column that may travel with records through masks to tell where each one stood: no content, no key of draws."""
+JOINED_RECORDS = 1 << 15
+MAX_COLUMNS_SHOWN = 100
+"""Most columns that a notebook view lists."""
 MAX_HELD_RECORDS = 250_000
 """Records that are read and masked once for all measures, at most; more are scanned by each."""
 
@@ -26,7 +31,8 @@ class Law:
     """The public description of what a mask did, as an intruder may know it: never the seed.
 
     `coarsens` says that each released value is a function of the original value alone; `detail` holds data for audits
-    while the law is in memory (original counts), and is never written.
+    while the law is in memory (original counts), and is never written. `private` names parameters that the public is
+    not told; risks are measured for an intruder who knows them all the same.
     """
 
     mask: str
@@ -35,6 +41,12 @@ class Law:
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     coarsens: bool = False
     detail: Any = field(default=None, repr=False, compare=False)
+    private: tuple[str, ...] = ()
+
+    @property
+    def public_parameters(self) -> dict[str, Any]:
+        """The parameters without those that are kept private: what evidence and codebook may tell."""
+        return {name: value for name, value in self.parameters.items() if name not in self.private}
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,14 @@ class Records:
             raise RolesError(f"No record has a positive weight in {column!r}.")
 
     def schema(self) -> Mapping[str, Any]:
-        """Column names and their Narwhals types."""
+        """Column names and their Narwhals types, asked for once."""
         try:
-            return self.frame.collect_schema()
+            if "schema" not in self.memo:
+                self.memo["schema"] = self.frame.collect_schema()
         except Exception as error:
             engines.fail(error, "read the columns")
+        schema: Mapping[str, Any] = self.memo["schema"]
+        return schema
 
     def with_frame(self, frame: Frame | pl.DataFrame, law: Law) -> "Records":
         """Records after a mask, with its law added to the history; a table is put on the engine of the records."""
@@ -144,8 +159,10 @@ class Records:
         return replace(self, frame=nw.from_native(self.collect().lazy()))
 
     def height(self) -> int:
-        """The number of records."""
-        return int(collect_one(self.frame.select(nw.len().alias("rows")))["rows"])
+        """The number of records, counted once."""
+        if "height" not in self.memo:
+            self.memo["height"] = int(collect_one(self.frame.select(nw.len().alias("rows")))["rows"])
+        return int(self.memo["height"])
 
     def keys_of_rows(self) -> pl.Series:
         """Key of each record's random draws: its id, or its content and its number among identical rows."""
@@ -155,14 +172,45 @@ class Records:
                 raise RolesError(f"The id column {self.roles.id!r} has missing or repeated values: ids must be unique.")
             return ids
         table = self.collect().drop(TRACED_ROW, strict=False)
-        texts = [_as_text(c, kind).fill_null("\x00") for c, kind in table.schema.items()]
-        text = pl.concat_str(texts, separator="\x1f")
-        rows = table.select(text.alias("row")).with_columns(pl.int_range(pl.len()).over("row").alias("time"))
-        return rows.select(pl.concat_str("row", "time", separator="\x1e").alias("key"))["key"]
+        rows = pl.DataFrame([row_texts(table)])
+        numbered = rows.with_columns(_times(rows["row"]).alias("time"))
+        return numbered.select(pl.concat_str("row", "time", separator="\x1e").alias("key"))["key"]
+
+    def _repr_html_(self) -> str:
+        """Columns with their roles and types. No value: the categories of an Enum are not named either."""
+        schema = self.schema()
+        rows = [[c, self.roles.words(c), type(kind).__name__] for c, kind in list(schema.items())[:MAX_COLUMNS_SHOWN]]
+        rest = len(schema) - len(rows)
+        more = [f"{rest:,} more columns." if rest else "", *(law.words for law in self.history)]
+        table = grid(["Column", "Role", "Type"], rows, words=3)
+        return card(f"{self.height():,} records", table, *(paragraph(text, faint=True) for text in more))
 
     def __repr__(self) -> str:
         count = len(engines.columns(self.frame))
         return f"Records({count} columns, keys={list(self.roles.keys)}, engine={engines.engine(self.frame)!r})"
+
+
+def row_texts(table: pl.DataFrame) -> pl.Series:
+    """The content of each record as one text."""
+    return joined_texts(table, [_as_text(c, kind).fill_null("\x00") for c, kind in table.schema.items()])
+
+
+def joined_texts(table: pl.DataFrame, texts: list[pl.Expr]) -> pl.Series:
+    """The texts of each record in one, made piece by piece: those of a whole column would take twice the memory."""
+    joined = pl.concat_str(texts, separator="\x1f").alias("row")
+    return pl.concat([piece.select(joined) for piece in table.iter_slices(JOINED_RECORDS)])["row"]
+
+
+def _times(rows: pl.Series) -> pl.Series:
+    """How many equal texts came before each; only those whose hash is not their own are compared."""
+    hashes = rows.hash().to_numpy()
+    order = np.argsort(hashes)
+    again = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    places = np.sort(np.union1d(order[again], order[again + 1]))
+    times = np.zeros(len(rows), dtype=np.int64)
+    if len(places):
+        times[places] = rows.gather(places).to_frame("row").select(pl.int_range(pl.len()).over("row")).to_series()
+    return pl.Series(times)
 
 
 def collect_one(frame: Frame) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import narwhals as nw
 
 from equipoise.data.branches import BRANCHES, Branch, in_current_words, old_words
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
+from equipoise.ground import system
 from equipoise.ground.argument_types import fits
 from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint, require_columns, shown
 from equipoise.ground.whole_files import write_whole
@@ -110,6 +111,16 @@ class Roles:
         changes |= {role: None for role in SINGLE_ROLES if getattr(self, role) not in names}
         return replace(self, **changes, hierarchies={c: h for c, h in self.hierarchies.items() if c in names})
 
+    def words(self, column: str) -> str:
+        """The roles of a column, as their fields are named.
+
+        >>> Roles(["age"], weight="w").words("age")
+        'keys'
+        """
+        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("hierarchies", "missing")}
+        lists = {role: its if isinstance(its, tuple) else (its,) for role, its in columns.items()}
+        return ", ".join(role for role, its in lists.items() if column in its)
+
     def without_hierarchy(self, column: str) -> "Roles":
         return replace(self, hierarchies={c: h for c, h in self.hierarchies.items() if c != column})
 
@@ -163,7 +174,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        return tomllib.loads(system.stored(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ParameterError(f"No file at {str(path)!r}.") from None
     except IsADirectoryError:

@@ -13,7 +13,7 @@ from equipoise.demo.business import business
 from equipoise.demo.hospital import hospital
 from equipoise.demo.survey import survey
 from equipoise.ground.errors import DataError, ParameterError, hint
-from equipoise.ground.whole_files import staged_file, write_whole
+from equipoise.ground.whole_files import staged, staged_file, write_whole
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,15 @@ def write(folder: str | Path, name: str = "survey", *, overwrite: bool = False) 
     kit, place = find_kit(name), Path(folder)
     if not overwrite and any((place / file).exists() for file in kit.files):
         raise DataError(f"{str(place)!r} holds a demo already: name another folder.")
+    if place.exists():
+        return _fill(place, kit)
+    with staged(place, overwrite, refuse=lambda *_: None, goal=False) as stage:
+        _fill(stage, kit)
+    return place / kit.policies[0]
+
+
+def _fill(place: Path, kit: Kit) -> Path:
+    """Write the files of a demo, the main policy last; return its path."""
     with staged_file(place / kit.data) as stage:
         kit.make().write_parquet(stage)
     policies = {file: files("equipoise.demo").joinpath(file).read_text(encoding="utf-8") for file in kit.policies}

@@ -1,22 +1,31 @@
 """The Python door: the verbs with the reports attached, a first policy, its check, and the workbench."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 from equipoise.data.records import Records
+from equipoise.data.roles import Roles
 from equipoise.ground.errors import DataError, MissingExtraError, ParameterError
 from equipoise.ground.options import with_options
 from equipoise.ground.system import relative, show_page
 from equipoise.ground.whole_files import refuse_page, write_whole
+from equipoise.inspection.assess import assess
+from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.inspection.suggest_roles import suggest_roles
 from equipoise.intrusion.attack import Attack, AttackOptions, attack_files
 from equipoise.policies.explain import Explained, explain
 from equipoise.policies.first_policy import initial
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import refusal
+from equipoise.presentation.numbers import listed
+from equipoise.presentation.pages import page, source_name
 from equipoise.publishing.publish import publish as publish
 from equipoise.releases.balance import balance as balance
 from equipoise.releases.balance import protect as protect
+from equipoise.releases.in_memory import as_records
 from equipoise.releases.release import Release
 from equipoise.releases.release import release as release
 from equipoise.releases.reopen import reopen
@@ -34,6 +43,10 @@ def init(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
+    missing_codes: Sequence[str | float] | str | None = None,
+    skip_rows: int | None = None,
+    header_rows: int | None = None,
     sheet: str | None = None,
     metadata: str | Path | None = None,
 ) -> str:
@@ -47,10 +60,11 @@ def init(
 
     place = Path(out) if out is not None else None
     if place is not None:
-        refuse_page(place, overwrite, "file", "policy.toml")
+        refuse_page(place, overwrite, "file", "policy.toml", reads=(source,))
     path = relative(Path(source), place.parent) if place is not None else None
     text = initial(
-        source, path=path, preset=preset, delimiter=delimiter, encoding=encoding, decimal=decimal, sheet=sheet,
+        source, path=path, preset=preset, delimiter=delimiter, encoding=encoding, decimal=decimal,
+        thousands=thousands, missing_codes=missing_codes, skip_rows=skip_rows, header_rows=header_rows, sheet=sheet,
         metadata=metadata,
     )  # fmt: skip
     Job.from_plain(tomllib.loads(text), place or Path("policy.toml"))
@@ -68,6 +82,29 @@ def check(policy: str | Path) -> Explained:
     if missing := job.absent():
         raise refusal(Path(policy).name, missing, job.written.lines)
     return explain(job, job.read())
+
+
+def report(
+    data: Any, roles: Roles | None = None, *, out: str | Path | None = None, overwrite: bool = False,
+    browser: bool = True, show: Callable[[str], None] = print,
+) -> Path:  # fmt: skip
+    """Assess a file or frame as it is and open the page in the browser; the path of the page is given back.
+
+    Without `roles` those of `eq.suggest_roles` are taken, and the page says so first. The page is internal: it has no
+    record and no category, but says how well people can be told apart. It stands where `out` says, or in a temporary
+    file that only you can read; where no browser can be opened, `show` is called with where it is.
+    """
+    place = Path(out) if out is not None else Path(mkdtemp(prefix="equipoise-")) / "assessment.html"
+    refuse_page(place, overwrite, reads=(data,))
+    records = as_records(data, roles)
+    guessed = not records.roles.named()
+    records = replace(records, roles=suggest_roles(records).roles) if guessed else records
+    words = (f"The roles were proposed, check them first: the keys are {listed(records.roles.keys)}.",)
+    text = page(assess(without_direct(records)), source_name(records, "a frame"), *(words if guessed else ()))
+    write_whole(place, text, goal=True)
+    if not (browser and show_page(place.resolve().as_uri())):
+        show(f"The assessment is in {str(place)!r}: open it in a browser.")
+    return place
 
 
 @with_options(AttackOptions)

@@ -1,6 +1,6 @@
 """Formats in and out, labels kept. A format is one module that describes itself as a `Format`, listed here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,26 +10,30 @@ import polars as pl
 
 from equipoise.data.engines import Frame
 from equipoise.data.labels import Labels
-from equipoise.data.quiet_panics import quiet_panics
 from equipoise.data.records import Records, Source
 from equipoise.data.roles import Roles
-from equipoise.files import argus, arrow, delimited, excel, many_files, orc, parquet, rdata, sas, spss, stata
+from equipoise.files import argus, arrow, arx, delimited, excel, many_files, orc, parquet, rdata, sas, spss, stata
 from equipoise.files import database as database_file
 from equipoise.files.argus import metadata_files as metadata_files
+from equipoise.files.argus_batch import batch_commands
 from equipoise.files.column_types import words
 from equipoise.files.database import query as query
 from equipoise.files.database import quoted as quoted
 from equipoise.files.database import store as store
+from equipoise.files.delimited import CsvFormulas as CsvFormulas
+from equipoise.files.delimited import csv_formulas as csv_formulas
 from equipoise.files.delimited import read_table_csv as read_table_csv
 from equipoise.files.delimited import table_csv as table_csv
 from equipoise.files.delimited import without_formulas as without_formulas
-from equipoise.files.file_signatures import refuse_other
-from equipoise.files.format import Format, Loaded
+from equipoise.files.format import Format, Loaded, refuse_other
+from equipoise.files.office_text import checked_codes, without_codes
 from equipoise.files.statistical import CODE_COLUMN_PREFIX
-from equipoise.ground.errors import DataError, EquipoiseError, MissingExtraError, RolesError, hint
+from equipoise.ground import system
+from equipoise.ground.errors import DataError, EquipoiseError, MissingExtraError, RolesError, hint, settings_words
+from equipoise.ground.quiet_panics import quiet_panics
 from equipoise.ground.whole_files import staged_with_companions
 
-MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, database_file, rdata)
+MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, arx, database_file, rdata)
 """The modules that declare formats: a new format is a new module, named here."""
 KNOWN: dict[str, Format] = {format.name: format for module in MODULES for format in module.FORMATS}
 """Every format that is read, by name; whatever lists formats (help, uploads, documentation, signatures) asks here."""
@@ -50,6 +54,8 @@ def format_of(path: str | Path) -> str:
     for format, candidate in KNOWN.items():
         if name.endswith(candidate.suffixes):
             return format
+    if name.endswith(".arb"):
+        raise DataError(f"A batch file of tau-ARGUS is not data; its job is done by: {'; '.join(batch_commands(path))}")
     listed = ", ".join(s for candidate in KNOWN.values() for s in candidate.suffixes if s.count(".") == 1)
     raise DataError(f"No format for files ending in {Path(path).suffix!r}. There are: {listed}.")
 
@@ -80,6 +86,10 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
+    missing_codes: Sequence[str | float] | str | None = None,
+    skip_rows: int | None = None,
+    header_rows: int | None = None,
     sheet: str | None = None,
     metadata: str | Path | None = None,
     database: str | Path | None = None,
@@ -94,9 +104,15 @@ def read(
         frames are never changed. Labels of SPSS, Stata and SAS files are kept; user-missing codes become null, and are
         written back on release (see `Labels`).
     roles
-        `Roles`, or the path of a TOML file with them. tau-ARGUS metadata gives them when they are not given.
+        `Roles`, or the path of a TOML file with them. Else tau-ARGUS metadata and ARX projects give them.
     delimiter, decimal
         For CSV files; detected when not given.
+    thousands
+        The mark between thousands in a CSV file (1.234,56); a point or a comma is detected, a blank is not.
+    missing_codes
+        Values that mean missing wherever they stand, such as -9 or "not stated". NA among numbers is found.
+    skip_rows, header_rows
+        For CSV and Excel files: rows above the column names, and rows that hold them (joined, "Income 2024").
     encoding
         For CSV, SPSS, Stata and SAS files; detected when not given.
     sheet
@@ -109,7 +125,11 @@ def read(
     chosen_roles = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles
     if not isinstance(chosen_roles, Roles | None):
         raise RolesError(f"roles must be Roles or the path of a roles file, got {type(roles).__name__}.")
-    options = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet, "metadata": metadata}
+    codes = checked_codes(missing_codes) if missing_codes else None
+    options = {
+        "delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands, "sheet": sheet,
+        "metadata": metadata, "skip_rows": skip_rows, "header_rows": header_rows, "missing_codes": codes,
+    }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None and value != ""}
     if database is not None:
         _refuse_options(options, "a query", ())
@@ -121,7 +141,8 @@ def read(
     chosen = chosen_roles or loaded.roles or Roles()
     if format == "csv":
         _refuse_headless(loaded.frame.collect_schema().names(), chosen, source)
-    return Records.of(loaded.frame, chosen, Source(str(source), format), loaded.labels)
+    frame = without_codes(loaded.frame, codes) if codes else loaded.frame
+    return Records.of(frame, chosen, Source(str(source), format), loaded.labels)
 
 
 def load(path: str | Path, **options: Any) -> pl.DataFrame | pl.LazyFrame:
@@ -188,8 +209,9 @@ def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
             raise MissingExtraError.for_package(error.name or "pyarrow", "all") from None
         title = KNOWN[format_of(path)].title if not path.is_dir() else "Parquet"
         raise DataError(
-            f"{str(path)!r} is not a whole {title} file ({type(error).__name__}): it is damaged, cut off or something "
-            "else."
+            settings_words(error)
+            or f"{str(path)!r} is not a whole {title} file ({type(error).__name__}): it is damaged, cut off or "
+            "something else."
         ) from None
 
 
@@ -202,9 +224,11 @@ def _opened(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     format = format_of(path)
     if not path.is_file():
         raise DataError(f"{str(path)!r} is a device or a pipe, not a file.")
+    if not system.is_text(path):
+        raise DataError(f"The name of {str(path)!r} is not text in UTF-8, and engines cannot open it: rename the file.")
     if path.stat().st_size == 0:
         raise DataError(f"The file {str(path)!r} is empty.")
-    _refuse_options(options, f".{format} files", KNOWN[format].options)
+    options = _fitting(options, format)
     refuse_other(path, KNOWN.values())
     return KNOWN[format].open(path, **options), format
 
@@ -216,7 +240,7 @@ def _many(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     formats = sorted({format_of(one) for one in paths})
     if len(formats) > 1:
         raise DataError(f"{str(path)!r} names files of several formats: {', '.join(formats)}.")
-    _refuse_options(options, f".{formats[0]} files", KNOWN[formats[0]].options)
+    options = _fitting(options, formats[0])
     if empty := [one for one in paths if one.stat().st_size == 0]:
         raise DataError(f"The file {str(empty[0])!r} is empty.")
     if not KNOWN[formats[0]].load_many:
@@ -258,6 +282,13 @@ def _largest(dtype: pl.DataType, format: Format) -> int | float | Decimal | None
     if isinstance(dtype, pl.Decimal) and format.largest_integer is not None:
         return Decimal(format.largest_integer).scaleb(-dtype.scale)
     return format.largest_integer if dtype.is_integer() and dtype not in SMALL else None
+
+
+def _fitting(options: Mapping[str, Any], format: str) -> dict[str, Any]:
+    """The options of a format; codes for what is missing are for every format, and looked for after reading."""
+    valid = KNOWN[format].options
+    _refuse_options(options, f".{format} files", (*valid, "missing_codes"))
+    return {name: value for name, value in options.items() if name in valid}
 
 
 def _refuse_options(options: Mapping[str, Any], kind: str, valid_names: tuple[str, ...]) -> None:

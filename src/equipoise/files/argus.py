@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.data.branches import ValueMapping
+from equipoise.data.branches import Branch, ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Column, Labels, split_missing_codes
 from equipoise.data.levels import is_number
@@ -22,8 +22,12 @@ from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, 
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import two_codes
 from equipoise.files.statistical import CODE_COLUMN_PREFIX, MAX_EXACT_INTEGER
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import file_name
+
+LEADS = "@#~^|%"
+"""Characters that say how deep a node of a hierarchy is: the first with which no code begins."""
 
 
 def load(path: Path, *, metadata: str | Path | None = None) -> Loaded:
@@ -75,29 +79,34 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
 def metadata_files(axes: Sequence[Axis], stem: str) -> dict[str, str]:
     """The metadata and hierarchies that say what a table of labels, value, contributors and status number is, by file.
 
-    A column whose groups overlap (several branches) is described by the first of them.
+    A column whose groups overlap (several branches) has a hierarchy for each, of which tau-ARGUS knows only one.
     """
     files: dict[str, str] = {}
     metadata_lines = ['<SEPARATOR> ","']
     for axis in axes:
         metadata_lines += [f'"{axis.name}"', "  <RECODEABLE>", f'  <TOTCODE> "{axis.nodes[axis.total]}"']
-        lines = _tree_lines(axis)
-        if any(line.startswith("@") for line in lines):
+        branches = [_nodes_below_total(axis, chain) for chain in axis.chains]
+        branches = [nodes for nodes in branches if any(depth for depth, _ in nodes)]
+        if branches:
+            codes = [code for nodes in branches for _, code in nodes]
+            lead = next((mark for mark in LEADS if not any(code.startswith(mark) for code in codes)), LEADS[0])
+            metadata_lines += ["  <HIERARCHICAL>", f'  <HIERLEADSTRING> "{lead}"']
+        for nodes in branches:
             name = f"{stem}_{len(files) + 1}.hrc"
-            files[name] = "".join(line + "\n" for line in lines)
-            metadata_lines += ["  <HIERARCHICAL>", f'  <HIERCODELIST> "{name}"', '  <HIERLEADSTRING> "@"']
+            files[name] = "".join(f"{lead * depth}{code}\n" for depth, code in nodes)
+            metadata_lines.append(f'  <HIERCODELIST> "{name}"')
     metadata_lines += ["value", "  <NUMERIC>", "contributors", "  <FREQUENCY>", "code", "  <STATUS>"]
     return {f"{stem}.rda": "".join(line + "\n" for line in metadata_lines), **files}
 
 
-def _tree_lines(axis: Axis) -> list[str]:
-    """The nodes below the total, each group before its parts, deeper by one @ for each level."""
+def _nodes_below_total(axis: Axis, chain: Sequence[Integers]) -> list[tuple[int, str]]:
+    """The nodes of a branch below the total with their depth, each group before its parts."""
     labels = axis.nodes.to_list()
-    paths = [dict.fromkeys(labels[int(n)] for n in reversed(leaf)) for leaf in zip(*axis.chains[0], strict=True)]
+    paths = [dict.fromkeys(labels[int(n)] for n in reversed(leaf)) for leaf in zip(*chain, strict=True)]
     branches: dict[tuple[str, ...], None] = {}
     for path in sorted(tuple(path)[1:] for path in paths):
         branches |= {path[:depth]: None for depth in range(1, len(path) + 1)}
-    return ["@" * (len(path) - 1) + path[-1] for path in sorted(branches)]
+    return [(len(path) - 1, path[-1]) for path in sorted(branches)]
 
 
 def _filled(values: pl.Series) -> pl.Series:
@@ -116,14 +125,17 @@ def _table_roles(variables: list[ArgusVariable], meta: ArgusMetadata) -> Roles:
 
 def _with_missing(tree: Hierarchy, variable: ArgusVariable) -> Hierarchy:
     """The hierarchy with the codes for missing, each a group of its own."""
-    branch = tree.branches[0]
+    return Hierarchy(tuple(_branch_with_missing(branch, variable) for branch in tree.branches))
+
+
+def _branch_with_missing(branch: Branch, variable: ArgusVariable) -> Branch:
     if not isinstance(branch, ValueMapping):
-        return tree
+        return branch
     leaf_codes, depth = {row[0] for row in branch.groups}, len(branch.groups[0])
     missing_rows = tuple((code,) * (depth - 1) for code in variable.missing if code not in leaf_codes)
     rest = branch.groups[0][-1:] if len({row[-1] for row in branch.groups}) == 1 else ()
     rows = (*branch.groups, *((*row, *(rest or row[:1])) for row in missing_rows))
-    return Hierarchy((replace(branch, groups=rows),))
+    return replace(branch, groups=rows)
 
 
 def _longest(texts: pl.Series) -> int:
@@ -240,9 +252,20 @@ def _roles(meta: ArgusMetadata) -> Roles:
 
 def _tree(variable: ArgusVariable, meta: ArgusMetadata) -> Hierarchy | None:
     if variable.hierarchy:
-        return Hierarchy.hrc(meta.beside(variable.hierarchy), lead=variable.lead)
+        files = (variable.hierarchy, *variable.overlapping)
+        trees = [Hierarchy.hrc(meta.beside(file), lead=variable.lead) for file in files]
+        return Hierarchy(
+            tuple(_with_level_names(branch, i) for i, tree in enumerate(trees) for branch in tree.branches)
+        )
     ends = [sum(variable.digits[: i + 1]) for i, n in enumerate(variable.digits) if n]
     return Hierarchy.prefix(*reversed(ends[:-1])) if len(ends) > 1 else None
+
+
+def _with_level_names(branch: Branch, number: int) -> Branch:
+    """A further branch, its levels with names of their own."""
+    if not number or not isinstance(branch, ValueMapping):
+        return branch
+    return replace(branch, names=tuple(f"{number + 1}.{level.name}" for level in branch.levels()))
 
 
 def _plain(codes: pl.Series) -> pl.Series:

@@ -27,7 +27,8 @@ STATUSES = {"SAFE": "s", "UNSAFE": "u", "PROTECT": "z"}
 class ArgusVariable:
     """One variable: where it stands (`start` from 1, 0 in separated files), and what its tags say.
 
-    In a table `part` is what the variable tells of a cell, and `total` the code of the total.
+    In a table `part` is what the variable tells of a cell, and `total` the code of the total; `overlapping` are files
+    of further groups that are no parts of the first, a repeated HIERCODELIST, which only we write.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ArgusVariable:
     digits: tuple[int, ...] = ()
     part: str | None = None
     total: str | None = None
+    overlapping: tuple[str, ...] = ()
 
     @property
     def number(self) -> bool:
@@ -133,7 +135,9 @@ def _with_tags(variable: ArgusVariable, tags: list[tuple[str, str]]) -> ArgusVar
         if words:
             fields |= {
                 "CODELIST": {"codelist": words[0]},
-                "HIERCODELIST": {"hierarchy": words[0]},
+                "HIERCODELIST": {"hierarchy": words[0]}
+                if variable.hierarchy is None
+                else {"overlapping": (*variable.overlapping, words[0])},
                 "HIERLEADSTRING": {"lead": words[0]},
                 "TOTCODE": {"total": words[0]},
             }

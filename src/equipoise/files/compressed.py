@@ -34,12 +34,17 @@ def _zip(path: Path) -> bytes:
         inside = [part for part in archive.infolist() if not part.is_dir() and not part.filename.startswith("__MACOSX")]
         if len(inside) != 1:
             raise DataError(f"{str(path)!r} holds {len(inside):,} files: it must hold one.")
-        if inside[0].flag_bits & 1:
-            raise DataError(f"{str(path)!r} is encrypted: save it without a password first.")
-        length = inside[0].file_size
-        refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", UNPACK_ADVICE)
-        with archive.open(inside[0]) as file:
-            return _content(file, path)
+        return part(archive, inside[0].filename, path)
+
+
+def part(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
+    """One file of an archive, whole; refused before it fills the memory."""
+    inside = archive.getinfo(name)
+    if inside.flag_bits & 1:
+        raise DataError(f"{str(path)!r} is encrypted: save it without a password first.")
+    refuse_beyond(path, inside.file_size, f"{inside.file_size / 1e6:,.0f} MB unpacked", UNPACK_ADVICE)
+    with archive.open(inside) as file:
+        return _content(file, path)
 
 
 def _gzip(path: Path) -> bytes:

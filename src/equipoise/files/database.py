@@ -24,17 +24,20 @@ QUERY_ERRORS = ("ProgrammingError", "TypeError", "Warning", "UnsuitableSQLError"
 ONE_SELECT = "A source is one SELECT statement: nothing is written, and one answer is read."
 
 
-def query(sql: str, database: str | Path) -> Any:
+def query(sql: str, database: str | Path, *, apart: bool = False) -> Any:
     """The answer of one SELECT: a DuckDB relation, which stays there, or a Polars table from SQLite.
 
     `database` is a DuckDB or SQLite file, `sqlite:///file`, `postgres://...`, or ':memory:' for a query on files, as
-    in `SELECT * FROM 'part-*.parquet'`. It is opened for reading only.
+    in `SELECT * FROM 'part-*.parquet'`. It is opened for reading only,
+    and with `apart` it reads nothing else: no other file, no other database.
     """
     kind, place = _kind(database)
     if kind == "sqlite":
         return _from_sqlite(sql, place)
     connection = _connect(kind, place, str(database))
     try:
+        if apart:
+            connection.execute("SET enable_external_access = false")
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or "SELECT" not in str(statements[0].type):
             raise ParameterError(ONE_SELECT)

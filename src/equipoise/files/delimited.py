@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import polars as pl
 
@@ -15,13 +16,16 @@ from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, 
 from equipoise.files.compressed import ARCHIVE_SIGNATURES, ARCHIVE_SUFFIXES, unpack
 from equipoise.files.format import Format, Table
 from equipoise.files.memory import refuse_beyond
+from equipoise.files.office_text import heading_rows, joined_names, number_columns, second_header, with_numbers
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.options import option
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
 FORMULA = r"^'*[=+\-@\t\r]"
 HARMLESS = r"^[+\-]?[\d\s().,/\-]*([eE][+\-]?\d+)?%?$|^[=@]$"
 """Text that begins like a formula and is a number, a lone sign or a telephone number."""
+CsvFormulas = Literal["escape", "keep"]
 SAMPLE_BYTES = 1 << 18
 MAX_FIRST_LINE_BYTES = 1 << 26
 """The longest first line there may be, in bytes."""
@@ -29,7 +33,7 @@ MAX_EAGER_BYTES = 1 << 30
 """Files up to this many bytes are read into memory at once; larger UTF-8 files are scanned."""
 DELIMITERS = ",;\t|"
 LEADING_ZERO = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
-COMMA_NUMBER = re.compile(r"^[+-]?\d+,\d+$")
+COMMA_NUMBER = re.compile(r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+$")
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,22 @@ class Content:
         return self.path.read_bytes() if self.data is None else self.data
 
 
-def load(path: Path, *, delimiter: str | None = None, encoding: str | None = None, decimal: str | None = None) -> Table:
+def load(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    missing_codes: Sequence[str] = (),
+    skip_rows: int | None = None,
+    header_rows: int | None = None,
+) -> Table:
     """Read a CSV file with a header row.
 
     Codes with leading zeros stay text. Without options: UTF-8 (or what the byte-order mark says), else Windows-1252;
-    the delimiter that splits the first rows most evenly; decimal commas where numbers have them.
+    the delimiter that splits the first rows most evenly; decimal commas where numbers have them; numbers with marks
+    between thousands, or with NA among them, are numbers (files that are scanned: text).
     """
     if decimal not in (None, ".", ","):
         raise ParameterError("decimal must be '.' or ','.")
@@ -71,17 +86,44 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
     if "\r" in text and "\n" not in text:
         content = Content(path, _decode(content.whole(), charset, path).replace("\r", "\n").encode(charset))
         text = text.replace("\r", "\n")
-    mark = delimiter or _delimiter(text)
+    skip, deep = heading_rows(skip_rows, header_rows)
+    mark = delimiter or _delimiter(text.split("\n", skip)[-1])
     if len(mark) != 1:
         raise ParameterError("delimiter must be one character.")
-    rows = _rows(text, mark, path, whole=content.size() <= len(head))
+    if skip or deep > 1:
+        content = _with_one_heading(content, charset, mark, skip, deep)
+        charset, text, head = "utf-8", _decode(content.head(SAMPLE_BYTES), "utf-8", path, partial=True), b""
+    rows = _rows(text, mark, path, whole=content.size() <= max(len(head), SAMPLE_BYTES if not head else 0))
     header = rows[0]
     _refuse_duplicates([_plain(name) for name in header], path)
+    if header_rows is None and len(rows) > 1 and second_header(rows[1], rows[2:]):
+        raise DataError(f"{str(path)!r} has names in two rows: say header_rows 2, or 1 where the second is a record.")
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
-    columns = zip(*rows[1:], strict=True) if len(rows) > 1 else ((),) * len(header)
+    point = "," if comma else "."
+    columns = list(zip(*rows[1:], strict=True)) if len(rows) > 1 else [()] * len(header)
     overrides = {_raw(name): pl.String for name, column in zip(header, columns, strict=True) if _is_code(column)}
     frame = _parse(content, charset, mark, comma, overrides)
-    return _with_formulas(frame.rename({_raw(name): name for name in header if '"' in name}))
+    frame = frame.rename({_raw(name): name for name in header if '"' in name})
+    numbers = number_columns(header, columns, point, thousands, missing_codes)
+    numbers = {name: mark for name, mark in numbers.items() if _raw(name) not in overrides}
+    return _with_formulas(with_numbers(frame, numbers, point, missing_codes))
+
+
+def _with_one_heading(content: Content, charset: str, mark: str, skip: int, deep: int) -> Content:
+    """The file with one row of names, and nothing above it."""
+    lines = _decode(content.whole(), charset, content.path).removeprefix("\ufeff").split("\n", skip + deep)
+    if len(lines) <= skip + deep:
+        raise DataError(f"{str(content.path)!r} has no records below {skip + deep} rows of heading.")
+    *heading, body = lines
+    try:
+        rows = list(csv.reader(heading[skip:], delimiter=mark))
+    except csv.Error:
+        raise DataError(f"The rows of names in {str(content.path)!r} cannot be read.") from None
+    if len(set(map(len, rows))) != 1:
+        raise DataError(f"The rows of names in {str(content.path)!r} have different numbers of fields.")
+    first = io.StringIO()
+    csv.writer(first, delimiter=mark, lineterminator="\n").writerow(joined_names(rows))
+    return Content(content.path, (first.getvalue() + body).encode())
 
 
 def _raw(name: str) -> str:
@@ -89,7 +131,7 @@ def _raw(name: str) -> str:
     return name.replace('"', '""')
 
 
-def load_many(paths: list[Path], **options: str | None) -> Table:
+def load_many(paths: list[Path], **options: Any) -> Table:
     """Several files with the same columns, one after the other."""
     frames = [load(path, **options).lazy() for path in paths]
     first = frames[0].collect_schema().names()
@@ -119,9 +161,15 @@ def without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.rename({name: _marked(name) for name in frame.collect_schema().names()})
 
 
-def table_csv(frame: pl.DataFrame) -> str:
-    """A small table as CSV, marked by `without_formulas`."""
-    return without_formulas(frame.lazy()).collect().write_csv()
+def csv_formulas() -> Any:
+    """The option of every verb that writes CSV."""
+    words = "Text in CSV that begins like a formula: escape it with an apostrophe, or keep it as it is."
+    return option("escape", words, cli="text", metavar="escape|keep")
+
+
+def table_csv(frame: pl.DataFrame, formulas: CsvFormulas = "escape") -> str:
+    """A small table as CSV, marked by `without_formulas` unless formulas are kept."""
+    return (without_formulas(frame.lazy()).collect() if formulas == "escape" else frame).write_csv()
 
 
 def read_table_csv(path: Path, *, typed: bool = True) -> pl.DataFrame:
@@ -318,6 +366,6 @@ FORMATS = (
         | stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
         | stored_as("Float64", *FLOATS, "Decimal")
         | stored_as("String", *TEXTS, "Date", "Datetime", ZONED, "Time", "Null"),
-        options=("delimiter", "encoding", "decimal"),
+        options=("delimiter", "encoding", "decimal", "thousands", "missing_codes", "skip_rows", "header_rows"),
     ),
 )

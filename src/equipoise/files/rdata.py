@@ -50,11 +50,11 @@ def _read(path: Path, reader: str) -> Any:
         raise DataError(f"{str(path)!r} is not an R file{advice}.")
     package = import_extra("rdata")
     try:
-        size, texts = _inside(path)
+        _refuse_large(path)
+    except DataError:
+        raise
     except Exception:
         raise DataError(_broken(path)) from None
-    shape = f"{size / 1e6:,.0f} MB unpacked"
-    refuse_beyond(path, MEMORY_PER_BYTE * size + MEMORY_PER_TEXT * texts, shape, "save it as Parquet or CSV in R", 1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -68,18 +68,19 @@ def _broken(path: Path) -> str:
     return f"{str(path)!r} is not a whole R file: it is damaged, cut off or something else."
 
 
-def _inside(path: Path) -> tuple[int, int]:
-    """The bytes inside a file, and about how many texts: unpacked once, piece by piece, to count."""
+def _refuse_large(path: Path) -> None:
+    """Refuse a file by the bytes and about how many texts are inside, while it is unpacked once, piece by piece."""
     with path.open("rb") as file:
         head = file.read(3)
     openers: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
     unpack = openers.get(head[:2], open)
-    size = texts = 0
+    size = need = 0
     with unpack(path, "rb") as stream:
         while piece := stream.read(PIECE_BYTES):
             size += len(piece)
-            texts += sum(piece.count(mark) for mark in TEXT_MARKS)
-    return size, texts
+            need += MEMORY_PER_BYTE * len(piece) + MEMORY_PER_TEXT * sum(piece.count(mark) for mark in TEXT_MARKS)
+            shape = f"more than {size / 1e6:,.0f} MB unpacked"
+            refuse_beyond(path, need, shape, "save it as Parquet or CSV in R", 1, "more than")
 
 
 def _days(values: Any, attributes: Any) -> Any:

@@ -1,6 +1,6 @@
 """Type aliases for NumPy arrays, and two idioms of indexing."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 """Whole numbers of any width, and flags used as such."""
 Booleans = NDArray[np.bool_]
+Numbers = Annotated[Any, "numbers"]
+"""An array of numbers, or a number, that formulas take as it is."""
 
 
 def inverse(order: Integers) -> Integers:

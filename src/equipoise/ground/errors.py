@@ -1,5 +1,6 @@
 """Errors and warnings of this package. Messages name columns, counts and parameters, never data values."""
 
+import os
 import re
 import warnings
 from collections.abc import Collection, Iterable
@@ -19,18 +20,23 @@ EXTRAS = {
     "xlsxwriter": ("xlsxwriter", "files"),
 }
 """Optional modules: the package that brings each, and the extra that installs it."""
+ENGINES = ("polars", "pyo3_runtime", "duckdb", "_duckdb", "pyarrow", "narwhals", "pyspark", "py4j")
+"""Packages whose errors are about the data they were given."""
 MAX_NAME = 80
 """Characters of a name or path that a message shows."""
 QUOTED = re.compile(r"(?<!\w)'([^'\n]*)'(?!\w)|\"([^\"\n]*)\"")
+CATEGORIES = re.compile(r"Enum\(categories=.*\]\)", re.DOTALL)
+"""A type of column that lists values of the data, as engines write it."""
 MAX_SHOWN_BITS = 256
 
 
 def shortened(message: str) -> str:
-    """A message whose long names are cut: the beginning of a name, the end of a path.
+    """A message whose long names are cut: the beginning of a name, the end of a path; types show no categories.
 
     >>> shortened(f"No column {'x' * 500!r}.") == f"No column '{'x' * 77}...'."
     True
     """
+    message = CATEGORIES.sub("Enum", message)
     cut = lambda match: f"{match[0][0]}{_cut(match[1] or match[2] or '')}{match[0][0]}"
     return QUOTED.sub(cut, message) if len(message) > MAX_NAME else message
 
@@ -55,6 +61,35 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return repr(_cut(value))
     return repr(value) if isinstance(value, int | float | None) else type(value).__name__
+
+
+def of_engine(error: BaseException) -> bool:
+    """Whether an error is a dataframe engine's, about the data that it was given; its text may quote data."""
+    return type(error).__module__.partition(".")[0] in ENGINES
+
+
+def engine_words(error: BaseException) -> str:
+    """What is said instead of the text of an engine's error."""
+    return settings_words(error) or (
+        f"The engine could not work with the data ({type(error).__name__}): a column is of a type, or has values, "
+        "that the method cannot take. EQUIPOISE_DEBUG=1 shows where, and may show data."
+    )
+
+
+def settings_words(error: BaseException) -> str:
+    """The cause of a panic of Polars that its settings in the environment may have, by name; empty for other errors."""
+    harmless = {"POLARS_MAX_THREADS"} if os.environ.get("POLARS_MAX_THREADS", "").strip("+0") else set()
+    settings = sorted({name for name in os.environ if name.startswith("POLARS_")} - harmless)
+    if type(error).__name__ != "PanicException" or not settings:
+        return ""
+    return (
+        f"The engine broke off while the environment has settings for it ({', '.join(map(_cut, settings[:5]))}): unset "
+        "them and try again. Only if it breaks off again the data may be at fault."
+    )
+
+
+def debugging() -> bool:
+    return os.environ.get("EQUIPOISE_DEBUG", "") not in ("", "0")
 
 
 class EquipoiseError(Exception):

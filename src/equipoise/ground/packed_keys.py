@@ -23,8 +23,6 @@ MAX_DENSE_PLACES = 1 << 24
 """And up to this many places in total, unless there are more records than that."""
 MAX_PLACES_PER_ID = 16
 """Up to this many places per id a table of all places numbers them faster than a sort."""
-MAX_TABLE_PLACES = 1 << 22
-"""Places of a table in which records look up their cell, unless the cells alone have more."""
 CHUNK_RECORDS = 1 << 16
 """Records packed at a time, few enough to stay in the processor's cache."""
 SAMPLE_RECORDS = 1 << 16
@@ -110,7 +108,8 @@ def _short_run(column: pl.Series) -> Coded | None:
         if unmet:
             met[offsets[step]] = True
             unmet = not met.all()
-    values = pl.Series(column.name, [None] * nulls + (np.flatnonzero(met)[nulls:] - nulls + low).tolist(), column.dtype)
+    present = pl.Series(column.name, np.flatnonzero(met)[nulls:] - nulls + low).cast(column.dtype)
+    values = pl.Series(column.name, [None] * nulls, column.dtype).append(present)
     return Coded(values, offsets if not unmet else _small(np.cumsum(met) - 1, len(values))[offsets])
 
 
@@ -294,25 +293,6 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
         ids += column
         size *= more
     return _numbered(ids, size)
-
-
-def places_of(records: Sequence[Integers], cells: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """The cell of every record by table look-up, a few keys at a time; each record has one of the cells.
-
-    >>> places_of([np.array([2, 0, 2]), np.array([1, 0, 1])], [np.array([0, 2]), np.array([0, 1])], [3, 2]).tolist()
-    [1, 0, 1]
-    """
-    place, cell, size = np.zeros(len(records[0]), dtype=np.int64), np.zeros(len(cells[0]), dtype=np.int64), 1
-    for codes, cell_codes, more in zip(records, cells, sizes, strict=True):
-        if size * more > MAX_TABLE_PLACES:
-            values, numbers = np.unique(cell, return_inverse=True)
-            table = np.zeros(size, dtype=np.int64)
-            table[values] = np.arange(len(values))
-            place, cell, size = table[place], numbers, len(values)
-        place, cell, size = place * more + codes, cell * more + cell_codes, size * more
-    table = np.zeros(size, dtype=np.int64)
-    table[cell] = np.arange(len(cell))
-    return table[place]
 
 
 def group_coded(columns: Sequence[Coded]) -> tuple[Integers, Integers]:

@@ -17,6 +17,8 @@ from equipoise.ground.errors import ParameterError
 
 BLOCK_BYTES = 16
 CHUNK_RECORDS = 1 << 15
+MAX_PADDED_BYTES, MAX_ROUNDS_PER_KEY = 1 << 26, 100
+"""Memory for the keys of a chunk, all padded to the longest; blocks per key from which keys are taken one by one."""
 
 
 def new_seed() -> int:
@@ -88,15 +90,37 @@ class Draws:
         texts = keys.cast(pl.String).cast(pl.Binary)
         lengths = texts.bin.size().to_numpy().astype(np.uint64)
         width = BLOCK_BYTES * max(1, -(-int(lengths.max() if len(lengths) else 0) // BLOCK_BYTES))
+        if len(keys) > 1 and len(keys) * width > MAX_PADDED_BYTES:
+            return self._mac_by_length(keys, lengths)
         padded = np.array(texts.to_list(), dtype=f"S{width}")
         blocks = padded.view(np.uint64).reshape(len(keys), width // BLOCK_BYTES, 2)
         state = np.zeros((len(keys), 2), dtype=np.uint64)
         state[:, 0], state[:, 1] = lengths, 1
         state = _encrypt(secret, state)
+        if blocks.shape[1] > MAX_ROUNDS_PER_KEY * len(keys):
+            return _chained(secret, state, texts.to_list())
         for i in range(blocks.shape[1]):
             live = lengths > np.uint64(i * BLOCK_BYTES)
             state[live] = _encrypt(secret, state[live] ^ blocks[live, i])
         return state
+
+    def _mac_by_length(self, keys: pl.Series, lengths: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The same where one long key would have all others padded to its length: the shorter half by itself."""
+        state, order = np.zeros((len(keys), 2), dtype=np.uint64), np.argsort(lengths, kind="stable")
+        for some in (order[: len(order) // 2], order[len(order) // 2 :]):
+            state[some] = self._mac(keys.gather(some))
+        return state
+
+
+def _chained(key: bytes, state: NDArray[np.uint64], texts: list[bytes]) -> NDArray[np.uint64]:
+    """CBC-MAC of few long keys, each from its state."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    marks = []
+    for start, text in zip(state.astype("<u8"), texts, strict=True):
+        chain = Cipher(algorithms.AES(key), modes.CBC(start.tobytes())).encryptor()
+        marks.append(chain.update(text.ljust(-(-len(text) // BLOCK_BYTES) * BLOCK_BYTES, b"\0"))[-BLOCK_BYTES:])
+    return np.frombuffer(b"".join(marks), dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def _encrypt(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:

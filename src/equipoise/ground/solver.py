@@ -54,8 +54,8 @@ class Program:
     """A linear program: minimise cost @ x, subject to below <= matrix @ x <= above and low <= x <= high.
 
     Cost: that of the simplex method from the last basis; the matrix is held once. `work` counts steps times columns: a
-    measure of time that is the same on every machine. `after` is a program with the same options that is no longer
-    needed: its solver is used again, which saves starting one.
+    measure of time that is the same on every machine. `reduced` programs are made smaller by the solver first. `after`
+    is a program with the same options that is no longer needed: its solver is used again, which saves starting one.
 
     >>> import scipy.sparse as sparse
     >>> program = Program(sparse.csc_array([[1.0, 1.0]]), np.array([1.0, 2.0]), np.zeros(2), np.full(2, 3.0), 4.0, 4.0)
@@ -65,7 +65,8 @@ class Program:
 
     def __init__(
         self, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any = 0.0, above: Any = 0.0, *,
-        primal: bool = False, interior: bool = False, corner: bool = False, after: "Program | None" = None,
+        primal: bool = False, interior: bool = False, corner: bool = False, reduced: bool = False,
+        after: "Program | None" = None,
     ) -> None:  # fmt: skip
         import highspy
 
@@ -78,12 +79,13 @@ class Program:
         if after is not None:
             self.highs: Any = after.highs
             self.most = after.most
+            self.highs.setOptionValue("presolve", "on" if reduced else "off")
             self._pass(matrix.tocsc(), cost, low, high, below, above)
             return
         self.highs = highspy.Highs()  # type: ignore[no-untyped-call]
         options: dict[str, Any] = {
             "output_flag": False,
-            "presolve": "off",
+            "presolve": "on" if reduced else "off",
             "solver": "simplex",
             "threads": 1,
             "random_seed": 1,

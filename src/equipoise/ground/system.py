@@ -5,6 +5,7 @@ private as the folder it is made in, and `privacy()` tells the user.
 """
 
 import errno
+import math
 import os
 import re
 import shlex
@@ -28,8 +29,13 @@ AT_FOLDER, AT_FOLDER_MACOS, SWAP = -100, -2, 2
 """Numbers of the system calls that exchange two names: relative to the working folder; exchange."""
 RETRY_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between tries where another program (a virus scanner, an open editor) holds a file, which Windows allows."""
-CONTAINER_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Files with the bytes that a container may use; psutil sees those of the whole machine."""
+CONTROL_GROUPS, OWN_CONTROL_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+"""Where Linux keeps the limits of containers and services, and which of them this process is in."""
+CONTROL_GROUP_FILES = (
+    ("memory.max", "memory.current"), ("memory.high", "memory.current"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+)  # fmt: skip
+"""Limit and use of memory of a control group, in bytes: in version 2, and in version 1."""
 
 
 @cache
@@ -72,10 +78,11 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
         os.fsync(file.fileno())
 
 
-def disk_error(error: OSError) -> tuple[int | None, str]:
+def disk_error(error: BaseException) -> tuple[int | None, str]:
     """Number and words of an error of the system, also where an engine gives it as text; empty where it is none."""
-    match = re.search(r"\(os error (\d+)\)", str(error)) if error.errno is None else None
-    number = int(match[1]) if match else error.errno
+    number = getattr(error, "errno", None)
+    if number is None and (match := re.search(r"\(os error (\d+)\)", str(error))):
+        number = int(match[1])
     return number, os.strerror(number) if number is not None else ""
 
 
@@ -179,19 +186,74 @@ def file_name(text: str) -> str:
     return plain[:100].rstrip(" .") + (mark + ending if stem else "")
 
 
+RESERVED_ADDRESSES = 600_000_000
+"""Bytes of a limit on addresses (`ulimit -v`) that threads and allocators take without using them; engines that find
+none left wait for ever instead of failing."""
+LEAST_ADDRESSES = 2_500_000_000
+"""Smallest limit on addresses (`ulimit -v`) under which every verb works: engines abort, or wait for ever, under 2 GB
+however small the data (measured with 2 and with 16 threads)."""
+
+
+def refuse_few_addresses() -> None:
+    """Refuse a limit on addresses that leaves engines too few to start, in a sentence, before one of them aborts."""
+    limit = _address_limit()
+    if limit is not None and limit < LEAST_ADDRESSES:
+        raise DataError(
+            f"This process may take {limit / 1e9:.1f} GB of addresses (ulimit -v) and needs "
+            f"{LEAST_ADDRESSES / 1e9:.1f} GB to start, before any data: raise that limit, "
+            "or limit the memory of a container instead."
+        )
+
+
+def _address_limit() -> int | None:
+    if WINDOWS:
+        return None
+    import resource
+
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
 def free_memory() -> int:
     """Free memory in bytes, within the limit of a container and of this process (`ulimit -v`)."""
     import psutil
 
-    own = psutil.Process().memory_info()
-    texts = [path.read_text(encoding="ascii").strip() for path in CONTAINER_LIMIT_FILES if path.is_file()]
-    limits = [int(text) - own.rss for text in texts if text.isdecimal()]
-    if not WINDOWS:
-        import resource
+    own, addresses = psutil.Process().memory_info(), _address_limit()
+    limits = [_free_in(folder, own.rss) for folder in _control_groups()]
+    limits += [] if addresses is None else [addresses - own.vms - RESERVED_ADDRESSES]
+    return int(max(0, min([psutil.virtual_memory().available, *limits])))
 
-        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
-        limits += [soft - own.vms] if soft != resource.RLIM_INFINITY else []
-    return max(0, min([int(psutil.virtual_memory().available), *limits]))
+
+def _control_groups() -> Iterator[Path]:
+    """The folders of the control groups that limit the memory of this process: its own and those above it."""
+    for controllers, path in re.findall(r"^\d+:(.*?):(.*)$", _system_text(OWN_CONTROL_GROUPS), re.M):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for root in (CONTROL_GROUPS, CONTROL_GROUPS / "memory", CONTROL_GROUPS / "unified"):
+            yield from (root.joinpath(*parts[:depth]) for depth in range(len(parts) + 1))
+
+
+def _free_in(group: Path, own: int) -> float:
+    """Bytes that a control group has left; files that it keeps in memory can be dropped and do not count."""
+    free = math.inf
+    for limit_file, use_file in CONTROL_GROUP_FILES:
+        limit, use = _system_text(group / limit_file), _system_text(group / use_file)
+        if limit.isdecimal():
+            stat = dict(
+                re.findall(r"^(?:total_)?((?:in)?active_file) (\d+)$", _system_text(group / "memory.stat"), re.M)
+            )
+            used = int(use) - sum(map(int, stat.values())) if use.isdecimal() else own
+            free = min(free, int(limit) - max(used, own))
+    return free
+
+
+def _system_text(path: Path) -> str:
+    """What the system says in a file; nothing where there is none, or it may not be read."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def cores() -> int:
@@ -248,22 +310,6 @@ class Helper:
             self.process.join()
 
 
-@contextmanager
-def at_first_interrupt(action: Callable[[], None]) -> Iterator[None]:
-    """Within it the first Ctrl-C does this and lets the work go on; a second one ends it as usual."""
-    import signal
-
-    def act(*_: object) -> None:
-        signal.signal(signal.SIGINT, usual)
-        action()
-
-    usual = signal.signal(signal.SIGINT, act)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
-
-
 def _run_helper(work: Callable[..., None], pipe: Any, arguments: tuple[Any, ...]) -> None:
     import signal
 
@@ -312,6 +358,26 @@ def relative(path: Path, folder: Path) -> str:
         return str(path.resolve())
 
 
+def stored(path: str | Path) -> Path:
+    """The path of something to read; refused where it is a device or a pipe, which may never end."""
+    place = Path(path)
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        raise DataError(f"{str(path)!r} is a device or a pipe, not a file.")
+    return place
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path is text in UTF-8: engines cannot open others."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in str(path))
+
+
+def without_links(path: str | Path) -> Path:
+    """A path in full, without links; one that leads in a circle, which `Path.resolve` fails at, stays as it is."""
+    if "\0" in str(path):
+        raise DataError(f"{str(path)!r} can be no path: it has a null character in it.")
+    return Path(os.path.realpath(path))
+
+
 def shell_word(text: str | Path) -> str:
     """A name quoted for the command line of this system."""
     word = str(text)
@@ -335,59 +401,26 @@ def show_page(address: str) -> bool:
 
 def close_output() -> None:
     """Redirect standard output to nowhere: its reader has closed the pipe, or it cannot be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in {1, sys.stdout.fileno()}:
+        os.dup2(nowhere, number)
 
 
 def open_standard_streams() -> None:
     """Give the numbers 0, 1 and 2 to the standard streams where the caller has closed them.
 
-    What is written to a closed output is lost, and that is an error as of a full disk.
+    What is written to a closed output is lost, and that is an error as of a full disk. A number that a file took while
+    Python began stays with it.
     """
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        place = number
         try:
             os.fstat(number)
+            if getattr(sys, name) is not None:
+                continue
+            place = os.open(os.devnull, os.O_RDONLY)
         except OSError:
             os.dup2(os.open(os.devnull, os.O_RDONLY), number)
-            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
-            if number:
-                setattr(sys, f"__{name}__", getattr(sys, name))
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Within it Ctrl-C waits; it comes when this ends well. For steps that are short and belong together."""
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    if came:
-        signal.raise_signal(came[0])
-
-
-@contextmanager
-def ended_like_interrupt() -> Iterator[None]:
-    """Within it a request to end (SIGTERM, a closed terminal) does what Ctrl-C does; only in the main thread."""
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    usual = {
-        getattr(signal, name): signal.signal(getattr(signal, name), lambda *_: signal.raise_signal(signal.SIGINT))
-        for name in names if signal.getsignal(getattr(signal, name)) == signal.SIG_DFL
-    }  # fmt: skip
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
+        setattr(sys, name, os.fdopen(place, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+        if number:
+            setattr(sys, f"__{name}__", getattr(sys, name))

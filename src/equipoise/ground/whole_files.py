@@ -10,17 +10,22 @@ ends what was begun.
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
 
 from equipoise.ground import file_locks, system
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, of_engine
+from equipoise.ground.interrupts import uninterrupted
 
 LOCK_SUFFIX = ".equipoise-lock"
 STAGE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?:partial|ready|old)", re.DOTALL)
 """What a run that is under way, or a dead one, has beside the target NAME."""
+WORKBENCH_FOLDERS = (".equipoise", ".equipoise/runs", "uploads")
+"""Folders that the page has in its working folder: what dead runs left in them is cleared with the others."""
+EVIDENCE = "public/evidence.json"
+"""The file by which a folder is known to be a release."""
 POLL_SECONDS = 0.05
 _held: set[tuple[Path, int]] = set()
 """The targets that this process holds, and in which thread."""
@@ -28,16 +33,37 @@ _watchers: list[list[Path]] = []
 """Those who want to know which folders are put in place."""
 
 
-def refuse_page(place: Path, overwrite: bool, what: str = "page", like: str = "report.html") -> None:
+def refuse_page(
+    place: Path, overwrite: bool, what: str = "page", like: str = "report.html", *, reads: Iterable[object] = ()
+) -> None:
+    """Refuse a folder, a file that may not be overwritten, one of a release, and one of those that the run `reads`."""
     if place.is_dir():
         raise DataError(f"{str(place)!r} is a folder: name the {what} to write, such as {like}.")
     if place.exists() and not overwrite:
         raise DataError(f"The file {str(place)!r} exists already: name another, or ask to overwrite it.")
+    if any(_is_same_file(source, place) for source in reads):
+        raise DataError(f"{str(place)!r} is what is read: name another {what} to write.")
+    if place.exists() and any((folder.parent / EVIDENCE).exists() for folder in place.resolve().parents):
+        raise DataError(f"{str(place)!r} is a file of a release: name another {what} to write.")
+    _refuse_way_back(place, system.without_links(place))
+
+
+def _refuse_way_back(target: Path, place: Path) -> None:
+    """Refuse a path through a missing folder to something that stands, which nobody asked to replace."""
+    if ".." in target.parts and place.exists() and not target.exists():
+        raise DataError(f"{str(target)!r} goes back from a folder that does not exist: name it without '..'.")
+
+
+def _is_same_file(source: object, place: Path) -> bool:
+    try:
+        return isinstance(source, str | Path) and place.samefile(source)
+    except (OSError, ValueError):
+        return False
 
 
 def refuse_inside(place: Path, folder: Path) -> None:
     """A page in a folder that may not come to be would make it."""
-    if folder.resolve() in place.resolve().parents:
+    if system.without_links(folder) in system.without_links(place).parents:
         raise DataError(f"The page {str(place)!r} would stand in the release folder: put it beside that.")
 
 
@@ -52,7 +78,7 @@ def staged_file(place: Path, *, goal: bool = False) -> Iterator[Path]:
     """Where to write a file, which then takes its place in one step."""
     with held(place, wait=True) as target, _stage(target) as stage:
         yield stage
-        with system.uninterrupted():
+        with uninterrupted():
             system.sync(stage)
             system.move(stage, target)
             system.sync(target.parent)
@@ -65,7 +91,7 @@ def staged_with_companions(place: Path) -> Iterator[Path]:
     with held(place, wait=True) as target, _stage(target) as stage:
         system.make_folder(stage, private=False)
         yield stage / target.name
-        with system.uninterrupted():
+        with uninterrupted():
             system.sync_all(stage)
             for file in sorted(stage.iterdir(), key=lambda file: file.name == target.name):
                 system.move(file, target.parent / file.name)
@@ -74,21 +100,22 @@ def staged_with_companions(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def staged(
-    folder: Path, overwrite: bool, *, refuse: Callable[[Path, bool], None], private: bool = False
+    folder: Path, overwrite: bool, *, refuse: Callable[[Path, bool], None], private: bool = False, goal: bool = True
 ) -> Iterator[Path]:
     """A folder beside the target that takes its place in one step when everything in it is written.
 
-    `refuse` says whether the target may be replaced; a `private` one is for its owner only.
+    `refuse` says whether the target may be replaced; a `private` one is for its owner only. `goal` is whether the run
+    is there to write it.
     """
     with held(folder) as target, _stage(target) as stage:
         system.make_folder(stage, private=True)
         yield stage
         refuse(folder, overwrite)
-        with system.uninterrupted():
+        with uninterrupted():
             system.restrict(stage, private=private)
             system.sync_all(stage)
             _put(stage, target)
-            _tell(folder)
+            _tell(folder if goal else None)
 
 
 @contextmanager
@@ -98,16 +125,25 @@ def held(target: Path, *, wait: bool = False) -> Iterator[Path]:
     Where another run has it, this waits, or says so. Parents that do not exist are made, and are gone if they stay
     empty. Where a drive has no locks, nobody is kept out and nothing is cleared.
     """
-    place, lock = target.resolve(), None
+    place, lock = system.stored(system.without_links(target)), None
     if (place, get_ident()) in _held:
         yield place
         return
+    if not place.name:
+        raise DataError(f"{str(target)!r} cannot be written: name a folder, or a file, in it.")
+    if not system.is_text(place):
+        raise DataError(
+            f"{str(target)!r} has a name that is not text in UTF-8, where engines cannot write: name another."
+        )
+    if place.is_symlink():
+        raise DataError(f"{str(target)!r} is a link that leads in a circle: name another place.")
+    _refuse_way_back(target, place)
     fresh = [parent for parent in place.parents if not parent.exists()]
     try:
         with _naming(target, _lock(place)):
             place.parent.mkdir(parents=True, exist_ok=True)
             while lock is None:
-                with system.uninterrupted():
+                with uninterrupted():
                     lock = file_locks.take_lock(_lock(place))
                 if lock is None and not wait:
                     raise DataError(
@@ -120,7 +156,7 @@ def held(target: Path, *, wait: bool = False) -> Iterator[Path]:
         _held.add((place, get_ident()))
         yield place
     finally:
-        with system.uninterrupted():
+        with uninterrupted():
             if lock is not None:
                 _held.discard((place, get_ident()))
                 lock.release()
@@ -165,12 +201,15 @@ def clear_dead(path: Path) -> list[Path]:
 
 
 def _begun(path: Path) -> list[Path]:
-    """The targets that are locked, by runs that live or are dead; none where the path is no path."""
+    """The targets that are locked, by runs that live or are dead; none where the path is no path.
+
+    A path that is not there yet has a folder above it: what the page had begun in that is looked at too.
+    """
     with suppress(OSError, ValueError, RuntimeError):
-        place = path.resolve()
-        if not place.exists() and not _lock(place).exists():
-            return []
-        folders = [place.parent, *([place] if place.is_dir() else [])]
+        place = system.without_links(path)
+        near = [place.parent, place] if place.is_dir() else [place.parent]
+        inside = [folder for one in near for name in WORKBENCH_FOLDERS if (folder := one / name).is_dir()]
+        folders = [*near, *inside]
         locks = [entry for folder in folders for entry in folder.iterdir() if entry.name.endswith(LOCK_SUFFIX)]
         return [lock.with_name(lock.name[1:].removesuffix(LOCK_SUFFIX)) for lock in locks]
     return []
@@ -226,7 +265,7 @@ def _stage(target: Path) -> Iterator[Path]:
         with _naming(target, stage):
             yield stage
     finally:
-        with system.uninterrupted():
+        with uninterrupted():
             _remove(stage)
 
 
@@ -243,11 +282,13 @@ def _lock(target: Path) -> Path:
 
 @contextmanager
 def _naming(place: Path, hidden: Path) -> Iterator[None]:
-    """Let an error of the disk name a path that the user knows, not that of a lock or a stage, or none."""
+    """Let an error of the disk, also one that an engine tells, name a path that the user knows: no lock, no stage."""
     try:
         yield
-    except OSError as error:
+    except Exception as error:
+        if not (isinstance(error, OSError) or of_engine(error)):
+            raise
         number, words = system.disk_error(error)
-        if not words or not str(error.filename or hidden).startswith(str(hidden)):
+        if not words or not str(getattr(error, "filename", None) or hidden).startswith(str(hidden)):
             raise
         raise OSError(number, words, str(place)) from None

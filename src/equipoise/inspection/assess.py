@@ -9,6 +9,7 @@ import polars as pl
 from equipoise import risk
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
+from equipoise.files.memory import refuse_work
 from equipoise.ground.errors import DataError, RolesError
 from equipoise.ground.progress import Progress, tracked
 from equipoise.inspection.revealing import NO_COLUMNS, revealing
@@ -61,6 +62,7 @@ def assess(
     O(cells) for each key and each of its levels.
     """
     refuse_unfit(records)
+    refuse_work(records, "assess")
     scales = tuple(measures) if measures is not None else standard(records)
     scores = Scores(both_ways(scale, records, records) for scale in tracked(scales, "measuring", progress))
     cells = count(records)

@@ -1,5 +1,6 @@
 """Facts about a column: its kind, how many values, how often they repeat. No value is ever shown."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,6 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from equipoise.data import engines
+from equipoise.data.levels import date_in_words
 from equipoise.data.records import Records
 
 Kind = Literal["text", "whole", "decimal", "date", "truth", "other"]
@@ -17,6 +19,7 @@ SAMPLE_RECORDS = 100_000
 SAMPLE_RUNS = 50
 MAX_SHAPED_VALUES = 2_000
 """Distinct values whose shape is looked at, at most."""
+FULL_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](19|20)\d{2}")
 KIND_WORDS: Mapping[Kind, str] = {
     "text": "texts", "whole": "whole numbers", "decimal": "numbers with decimals", "date": "dates",
     "truth": "truth values", "other": "values",
@@ -31,6 +34,8 @@ class Facts:
     kind: Kind
     missing: int
     values: pl.Series = field(repr=False)
+    part: bool = False
+    """Whether the values are a sample of a larger file."""
 
     @property
     def records(self) -> int:
@@ -78,16 +83,19 @@ class Facts:
         """The number of distinct values and their kind, in words."""
         if self.distinct < 2:
             return "one value only" if self.distinct else "no values"
+        kind, sampled = KIND_WORDS[self.kind], f" among {self.records:,} looked at" if self.part else ""
         if self.unique:
-            return f"all {self.records:,} {KIND_WORDS[self.kind]} differ"
-        return f"{self.distinct:,} distinct {KIND_WORDS[self.kind]}"
+            return f"no {kind} repeat{sampled}" if self.part else f"all {self.records:,} {kind} differ"
+        return f"{self.distinct:,} distinct {kind}{sampled}"
 
 
-def facts_of(values: pl.Series) -> Facts:
-    """Collect the facts of one column.
+def facts_of(values: pl.Series, part: bool = False) -> Facts:
+    """Collect the facts of one column, or of a part of its records.
 
     >>> facts_of(pl.Series("age", [31.0, 32.0, None, float("nan")])).words()
     '2 distinct whole numbers'
+    >>> facts_of(pl.Series("id", [31, 32]), part=True).words()
+    'no whole numbers repeat among 2 looked at'
     """
     present = values.fill_nan(None) if values.dtype.is_float() else values
     present = present.drop_nulls()
@@ -95,7 +103,7 @@ def facts_of(values: pl.Series) -> Facts:
         present = present.cast(pl.String)
     if isinstance(values.dtype, pl.Decimal):
         present = present.cast(pl.Float64)
-    return Facts(values.name, _kind(present), len(values) - len(present), present)
+    return Facts(values.name, _kind(present), len(values) - len(present), present, part)
 
 
 def _kind(values: pl.Series) -> Kind:
@@ -103,7 +111,7 @@ def _kind(values: pl.Series) -> Kind:
     if kind == pl.String:
         return "date" if _dates(values) else "text"
     if kind.is_integer():
-        return "whole"
+        return "date" if _compact_dates(values) else "whole"
     if kind.is_float():
         return "whole" if len(values) and bool((values % 1 == 0).all()) else "decimal"
     if kind == pl.Boolean:
@@ -113,9 +121,22 @@ def _kind(values: pl.Series) -> Kind:
 
 def _dates(texts: pl.Series) -> bool:
     """Whether nearly all texts are full dates, year first or last."""
-    distinct = texts.unique(maintain_order=True).head(MAX_SHAPED_VALUES)
-    shape = r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{2}:\d{2}.*)?$|^\d{1,2}[-/.]\d{1,2}[-/.](19|20)\d{2}$"
-    return len(distinct) > 0 and float(distinct.str.contains(shape).cast(pl.Float64).sum()) >= 0.95 * len(distinct)
+    distinct = texts.unique(maintain_order=True).head(MAX_SHAPED_VALUES).to_list()
+    others = 0
+    for text in distinct:
+        others += not (FULL_DATE.fullmatch(text) or date_in_words(text))
+        if others > 0.05 * len(distinct):
+            return False
+    return len(distinct) > 0
+
+
+def _compact_dates(numbers: pl.Series) -> bool:
+    """Whether all whole numbers are dates such as 20160112, over several days and months."""
+    low, high = (numbers.min(), numbers.max()) if len(numbers) else (0, 0)
+    if not (isinstance(low, int) and isinstance(high, int) and low >= 18000101 and high <= 21001231):
+        return False
+    dates = numbers.unique().cast(pl.String).str.to_date("%Y%m%d", strict=False)
+    return not dates.null_count() and dates.dt.day().n_unique() > 5 and dates.dt.month().n_unique() > 2
 
 
 def look(records: Records, rows: int | None = None) -> pl.DataFrame:

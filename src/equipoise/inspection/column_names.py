@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 
 from equipoise.ground.system import packaged
@@ -16,6 +17,8 @@ MIN_COMPOUND_LETTERS = 5
 """Letters a word needs to be found inside another."""
 WORD_PATTERN = re.compile(r"[a-z]+\d*|\d+")
 CAMEL_CASE_PATTERN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+MIN_CODEBOOK_NAMES = 4
+"""Names of a codebook that say nothing elsewhere and that a file needs to be read by it."""
 SHORT, WEIGHT = re.compile(r"(?:^|(?<=[a-z]{4}))nr$"), re.compile(r"(?<=[a-z]{2})wt$")
 BINDING_WORDS = frozenset(
     ("de", "del", "della", "di", "do", "da", "d", "du", "des", "la", "le", "el", "of", "the", "van")
@@ -29,12 +32,16 @@ UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a name says: the meaning, the role such columns usually have, and in which language it was read."""
+    """What a name says: the meaning, the role such columns usually have, and in which language it was read.
+
+    `place` is its rank in a codebook, those that outsiders are likeliest to know first.
+    """
 
     name: str
     role: str
     words: str
     language: str
+    place: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,8 +101,48 @@ def meaning_of(text: str) -> Meaning | None:
         matches = [phrase for words in spellings for phrase in find(words)]
         matches = [phrase for phrase in matches if not (phrase.meaning.role == "weight" and scaled(name))]
         if matches:
-            return min(matches, key=lambda phrase: phrase.place).meaning
+            return min(matches, key=lambda phrase: (-len(unbound(phrase.words)), phrase.place)).meaning
     return None
+
+
+def codebook_meanings(columns: Iterable[str]) -> Mapping[str, Meaning]:
+    """The meanings of names that a well-known survey or register gives its variables; none where no book is seen.
+
+    Misleads when other files use the same names: one of the book's signs must be there, and four of its names that say
+    nothing by themselves.
+
+    >>> names = ["HB030", "RB090", "RB080", "DB040", "PY010G", "own"]
+    >>> {name: meaning.words for name, meaning in codebook_meanings(names).items()}["RB090"]
+    'sex in EU-SILC'
+    >>> codebook_meanings(["v012", "v013", "v024", "v025", "v106"])
+    {}
+    """
+    lowered = {column: column.lower() for column in columns}
+    best: Mapping[str, Meaning] = {}
+    for signs, names in _codebooks():
+        meanings = {c: meaning for c, low in lowered.items() if (meaning := _in_book(low, names))}
+        cryptic = sum(meaning_of(column) is None for column in meanings) if signs & set(lowered.values()) else 0
+        best = meanings if cryptic >= MIN_CODEBOOK_NAMES and len(meanings) > len(best) else best
+    return best
+
+
+def _in_book(name: str, names: Mapping[str, Meaning]) -> Meaning | None:
+    return names.get(name) or next((m for text, m in names.items() if "*" in text and fnmatchcase(name, text)), None)
+
+
+@cache
+def _codebooks() -> tuple[tuple[frozenset[str], Mapping[str, Meaning]], ...]:
+    """The signs of each codebook, and its names with their meanings."""
+    table, books = packaged("inspection/column_names.toml"), []
+    for title, entry in packaged("inspection/codebooks.toml").items():
+        signs = frozenset(sign.strip() for sign in entry["signs"].split(","))
+        meanings = {meaning: text for meaning, text in entry.items() if meaning != "signs"}
+        names = [(name.strip(), meaning) for meaning, text in meanings.items() for name in text.split(",")]
+        words = {meaning: f"{table[meaning]['words']} in {title}" for meaning in meanings}
+        books.append(
+            (signs, {n: Meaning(m, table[m]["role"], words[m], "English", i) for i, (n, m) in enumerate(names, 1)})
+        )
+    return tuple(books)
 
 
 def spelled_out(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,8 @@ MIN_PERSON_VALUES = 20
 """Distinct values from which names, dates of birth and coordinates single people out."""
 MIN_SENTENCE_WORDS = 6
 """Words from which a text is a sentence."""
+SHORTEST_TEXT, LEAST_WHOLE = 5, 1e6
+"""Texts and whole numbers below have none of the shapes (but for addresses such as ::1)."""
 MIN_UNIQUE_TEXT_RECORDS = 100
 """Records from which texts that hardly repeat are known to identify."""
 
@@ -70,6 +72,12 @@ class Pattern:
         return np.array([fit and valid(text) for text, fit in zip(bare, fits, strict=True)], dtype=np.bool_)
 
 
+TITLE = r"^(?i:dr|prof|mr|mrs|ms|herr|frau|mme|mlle|sra?|dott|pan|pani|dhr|mevr)\.? \p{Lu}"
+STRAY = r"\S@\S+\.\p{L}{2}|(?:\+|\b00)\d[\d ()/-]{7,}|\b0\d{1,4}[ /-]\d[\d -]{4,}"
+"""Titles before names; e-mail addresses and telephone numbers within other texts."""
+RARELY_FILLED = 0.05
+"""Share of the records below which a column is filled rarely, as by answers in somebody's own words."""
+SHAPE_SIGN = re.compile(r"[\d@.:]")
 HOUSE_NUMBER = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
 
 
@@ -86,8 +94,10 @@ def _whole(pattern: str | list[str], parts: dict[str, str]) -> str:
     return re.sub(r"<(\w+)>", lambda name: parts[name[1]], text)
 
 
-def find_identifier(facts: Facts, label: str | None = None) -> Finding | None:
+def find_identifier(facts: Facts, label: str | None = None, meaning: Meaning | None = None) -> Finding | None:
     """The direct identifier that a column looks like, if any; its label is used where its name says nothing.
+
+    `meaning` takes the place of what name and label say.
 
     Misleads when identifiers have a shape of their own and repeat (staff numbers): only a name can tell then. Cost: a
     few dozen patterns on at most 2,000 distinct values.
@@ -95,16 +105,16 @@ def find_identifier(facts: Facts, label: str | None = None) -> Finding | None:
     >>> find_identifier(facts_of(pl.Series("v1", ["ann@example.org", "bo@example.org"])))
     Finding(kind='email', words='e-mail addresses', certain=True)
     """
-    meaning = meaning_of(facts.name) or (meaning_of(label) if label else None)
+    meaning = meaning or meaning_of(facts.name) or (meaning_of(label) if label else None)
     births = _births(facts) if meaning is None else None
-    by_values = (_people(facts), births, _prose(facts), _near_unique(facts), _addresses(facts))
+    by_values = (_people(facts), births, _prose(facts), _near_unique(facts), _addresses(facts), _rare(facts))
     findings = [f for f in (shaped(facts), _by_name(facts, meaning), *by_values) if f]
     return next((finding for finding in findings if finding.certain), findings[0] if findings else None)
 
 
 def shaped(facts: Facts) -> Finding | None:
     """The direct identifier that the pattern of the values alone suggests."""
-    if facts.kind not in ("text", "whole") or facts.distinct < 2:
+    if facts.kind not in ("text", "whole") or facts.distinct < 2 or not _may_have_shape(facts):
         return None
     texts = facts.shaped if facts.kind == "text" else _pad(facts)
     for shape in shapes():
@@ -121,6 +131,13 @@ def shaped(facts: Facts) -> Finding | None:
     if facts.kind == "text" and texts.str.contains(email).sum() >= max(MIN_SHAPE_VALUES, 0.05 * len(texts)):
         return Finding("email", "texts with e-mail addresses in them", True)
     return None
+
+
+def _may_have_shape(facts: Facts) -> bool:
+    """Whether any value is long enough, and has a digit or a sign that every shape has: quick, and false for most."""
+    if facts.kind == "whole":
+        return facts.range()[1] >= LEAST_WHOLE
+    return any(len(text) >= SHORTEST_TEXT and SHAPE_SIGN.search(text) for text in facts.shaped.to_list())
 
 
 def _pad(facts: Facts) -> pl.Series:
@@ -141,15 +158,23 @@ def _long_enough(shape: Pattern, texts: pl.Series) -> bool:
 
 def _by_name(facts: Facts, meaning: Meaning | None) -> Finding | None:
     """The direct identifier that the name suggests, certain or possible depending on the values."""
-    if meaning is None or meaning.role != "direct" or facts.distinct < MIN_SHAPE_VALUES:
+    if meaning is None or meaning.role != "direct":
         return None
+    if meaning.name == "free_text":
+        sentences = facts.kind == "text" and _words(facts, 3) > 0.3
+        return Finding("free text", "free text, which may name people", False) if sentences else None
+    if facts.distinct < MIN_SHAPE_VALUES:  # in a few rows the name must do, where no value repeats
+        return Finding(meaning.name, meaning.words, False) if facts.unique and facts.kind == "text" else None
     many, text = facts.distinct >= MIN_PERSON_VALUES, facts.kind == "text"
     single = facts.share > 0.5 and (text or (facts.kind == "whole" and facts.range()[0] >= 1e6))
     rules = {
         "birth_date": (facts.kind == "date", text or single),
         "coordinates": (_places(facts), facts.numeric),
-        "person_name": (text and facts.share > 0.02 and wordy(facts), text and (many or facts.share > 0.5)),
-        "organisation_name": (single, text),
+        "person_name": (
+            text and facts.share > 0.02 and wordy(facts),
+            text and (many or facts.share > 0.5 or _named(facts) >= 0.3),
+        ),
+        "organisation_name": (single, text and (many or facts.share > 0.1)),
     }
     sure, possible = rules.get(meaning.name, (single, single or (many and facts.kind in ("text", "whole"))))
     return Finding(meaning.name, meaning.words, many and sure) if sure or possible else None
@@ -173,6 +198,20 @@ def _places(facts: Facts) -> bool:
     return low >= -180 and high <= 180 and isinstance(fine, float) and fine > 0.5
 
 
+def coordinates(facts: Facts, meaning: Meaning | None) -> Literal["named", "alike", ""]:
+    """Whether numbers are degrees or metres of places: by their name, or without one by their values.
+
+    Columns x and y are taken for metres where they have six digits or more before the decimals.
+    """
+    if not facts.numeric or facts.distinct < MIN_PERSON_VALUES:
+        return ""
+    low, _ = facts.range()
+    if meaning is not None:
+        return "named" if meaning.name == "coordinates" and (facts.kind == "decimal" or low > 1e4) else ""
+    metres = facts.name.lower() in ("x", "y") and low > 1e5 and facts.share > 0.1
+    return "alike" if metres or degrees(facts) else ""
+
+
 def degrees(facts: Facts) -> bool:
     """Decimals that may be degrees of places in one country: four to eight digits, far from zero for their spread."""
     if not _places(facts) or facts.share < 0.5:
@@ -190,11 +229,40 @@ def wordy(facts: Facts) -> bool:
 
 def _people(facts: Facts) -> Finding | None:
     """Names of people, recognised by common first and last names among the words."""
-    if facts.kind != "text" or facts.distinct < MIN_PERSON_VALUES or not wordy(facts):
+    if facts.kind != "text" or not facts.distinct or not wordy(facts):
         return None
-    words = [set(plain(text).replace(",", " ").split()) for text in facts.shaped]
-    share = sum(bool(its & common_names()) for its in words) / len(words)
+    titled = facts.shaped.str.contains(TITLE).mean()
+    if isinstance(titled, float) and titled > 0.8:
+        return Finding("person_name", "names of people, with titles", False)
+    share = _named(facts) if facts.distinct >= MIN_PERSON_VALUES else 0.0
     return Finding("person_name", "names of people", share >= 0.3) if share >= 0.15 else None
+
+
+def _named(facts: Facts) -> float:
+    """The share of texts with a common first or last name among their words."""
+    words = [set(plain(text).replace(",", " ").split()) for text in facts.shaped]
+    return sum(bool(its & common_names()) for its in words) / len(words)
+
+
+def _words(facts: Facts, least: int) -> float:
+    """The share of the texts that have so many words."""
+    share = (facts.shaped.str.count_matches(r"\p{L}{2,}") >= least).mean()
+    return share if isinstance(share, float) else 0.0
+
+
+def _rare(facts: Facts) -> Finding | None:
+    """Texts or long numbers in few records that hardly repeat: answers in one's own words, somebody to call."""
+    if not facts.records or facts.records > RARELY_FILLED * (facts.records + facts.missing) or facts.share < 0.5:
+        return None
+    spoken = facts.kind == "text" and _words(facts, 1) > 0.3
+    numbered = facts.kind == "whole" and facts.range()[0] >= LEAST_WHOLE
+    words = "texts that few records have, in somebody's own words" if spoken else "long numbers that few records have"
+    return Finding("rare text", words, False) if spoken or numbered else None
+
+
+def strays(facts: Facts) -> int:
+    """How many different values of other texts have an e-mail address or a telephone number in them."""
+    return int(facts.shaped.str.contains(STRAY).sum()) if facts.kind == "text" else 0
 
 
 @cache

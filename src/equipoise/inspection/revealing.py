@@ -16,7 +16,7 @@ def revealing(released: Records, original: Records, *, above: float = MAX_REVEAL
     """Columns that single out more than a share of the people, alone, and pairs of others that do so together.
 
     A row has the `column`, the one `beside` it in a pair, the `share` of people and their `number`, the largest first.
-    Cost: that of `RevealingColumns`.
+    Cost: that of `RevealingColumns`, without the pairs that are left out.
 
     >>> import equipoise as eq, polars as pl
     >>> records = eq.read(pl.DataFrame({"age": [1, 1, 2], "rent": [310, 425, 480]}), eq.Roles("age"))
@@ -25,7 +25,7 @@ def revealing(released: Records, original: Records, *, above: float = MAX_REVEAL
     """
     if released.synthetic:
         return NO_COLUMNS
-    table = RevealingColumns().measure(released, original).detail.filter(pl.col("share") > above)
+    table = RevealingColumns().table(released, original, alone=above)[0].filter(pl.col("share") > above)
     alone = table.filter(pl.col("beside").is_null())["column"].implode()
     pairs = pl.col("beside").is_not_null()
     return table.filter(~pairs | ~(pl.col("column").is_in(alone) | pl.col("beside").is_in(alone)))

@@ -13,15 +13,29 @@ import polars as pl
 from equipoise.data.branches import plain_branch
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Labels
+from equipoise.data.levels import number_text
 from equipoise.data.records import Records
 from equipoise.data.roles import RESERVED_COLUMNS, Roles, write_new
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import packaged
 from equipoise.inspection.column_facts import Facts, facts_of, look
-from equipoise.inspection.column_names import Meaning, meaning_of
-from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
-from equipoise.inspection.propose_hierarchies import nested
+from equipoise.inspection.column_names import Meaning, codebook_meanings, meaning_of
+from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, coordinates, find_identifier, strays
+from equipoise.inspection.known_keys import columns_beside, following, from_columns
+from equipoise.inspection.propose_hierarchies import floored, grid, nested, prefixes, years_of_birth
+from equipoise.inspection.value_patterns import (
+    MAX_AGE_YEARS,
+    MAX_KEY_CATEGORIES,
+    MAX_KEY_SPREAD,
+    coded_alike,
+    counting,
+    dense,
+    numbered_groups,
+    numbering,
+    with_point,
+    years,
+)
 
 Role = Literal[
     "direct", "id", "key", "sensitive", "numeric", "weight", "household", "person", "domain", "sample", "none"
@@ -35,12 +49,12 @@ CODED_MEANINGS = ("place", "industry", "labour", "origin", "health")
 """Meanings whose numbers are codes."""
 CODE_NAME_PATTERN = re.compile(r"(?i)(?:code|cod|kod|kode|codigo|código|codice)s?\d*$")
 """Names of columns that hold codes."""
-MAX_AGE_YEARS = 130
-"""The greatest age."""
-MAX_KEY_CATEGORIES = 20
-"""Distinct whole numbers up to which they are taken for codes of categories."""
-MAX_KEY_SPREAD = 0.2
-"""Distinct texts per record up to which they are taken for categories."""
+FORMATS_WITH_ROLES: tuple[str, ...] = ("deid",)
+PROJECT_ROLES: tuple[Role, ...] = ("key", "sensitive", "direct")
+"""Formats whose files say roles of columns, and the roles that they say."""
+CODE_BANDS = Hierarchy.intervals([1, 10])
+"""Levels of codes with a point: what stands before it, and its first digit."""
+PLACE = Meaning("coordinates", "key", "geographical coordinates", "English")
 
 
 @dataclass(frozen=True)
@@ -178,8 +192,43 @@ def suggest_roles(source: Any, **options: Any) -> Suggestion:
     table = look(records, rows)
     if not table.width:
         raise DataError("The data has no columns.")
-    drafts = _with_places([_draft(facts_of(column), records.labels) for column in table.iter_columns()])
-    return Suggestion(tuple(_settle(drafts)), rows, table.height)
+    book = codebook_meanings(table.columns)
+    drafts = [_draft(facts_of(c, table.height < rows), records.labels, book.get(c.name)) for c in table.iter_columns()]
+    drafts = _with_birth(_with_places(drafts))
+    proposals = _known_together(list(_settle(drafts)), drafts, table)
+    of_project = records.roles if records.source and records.source.format in FORMATS_WITH_ROLES else None
+    proposals = (_of_project(p, of_project) for p in proposals) if of_project else proposals
+    return Suggestion(tuple(proposals), rows, table.height)
+
+
+def _of_project(proposal: Proposal, roles: Roles) -> Proposal:
+    """The proposal with the role that the project behind the file gives its column; no other becomes a key."""
+    column = proposal.column
+    role = next((role for role in PROJECT_ROLES if column in getattr(roles, ROLE_FIELDS.get(role, role))), None)
+    tree = roles.hierarchies.get(column) or proposal.hierarchy
+    if role is not None:
+        return Proposal(column, role, "said by the project", "high", tree)
+    return (
+        replace(proposal, role="none", reason="not identifying, says the project")
+        if proposal.role in PROJECT_ROLES
+        else proposal
+    )
+
+
+def _known_together(proposals: list[Proposal], drafts: list["_Draft"], table: pl.DataFrame) -> Iterable[Proposal]:
+    """The proposals with few enough keys, and hierarchies from columns that follow from them."""
+    proposed = {p.column for p in proposals if p.role == "key"}
+    ranked = sorted((d for d in drafts if d.facts.name in proposed), key=_rank)
+    keys = {d.facts.name: d.meaning.name if d.meaning else "time" if d.facts.kind == "date" else None for d in ranked}
+    follows = following(table, keys)
+    beside = columns_beside(keys, follows)
+    for p in proposals:
+        if p.column in beside:
+            yield replace(p, role="none", reason=f"{p.reason}; {beside[p.column]}")
+        elif p.column in follows and (tree := from_columns(table, p.column, follows[p.column])):
+            yield replace(p, hierarchy=tree)
+        else:
+            yield p
 
 
 @dataclass(frozen=True)
@@ -192,35 +241,77 @@ class _Draft:
     role: Role
     why: str
     confidence: Confidence
+    tree: Hierarchy | None = None
 
     def proposal(self) -> Proposal:
         codes = self.meaning is not None and self.meaning.name in CODED_MEANINGS
-        tree = nested(self.facts, codes) if self.role in ("key", "sensitive", "numeric") else None
-        return Proposal(self.facts.name, self.role, self.why, self.confidence, tree)
+        age = self.meaning is not None and self.meaning.name == "age"
+        tree = nested(self.facts, codes, age=age) if self.role in ("key", "sensitive", "numeric") else None
+        tree, why = self.tree or tree, self.why
+        if tree and not self.tree and self.role == "key" and self.facts.numeric:
+            tree, width = floored(tree, self.facts)
+            why += f"; half of the answers are rounded to {number_text(width)}: no finer is proposed" if width else ""
+        return Proposal(self.facts.name, self.role, why, self.confidence, tree)
 
 
-def _draft(facts: Facts, labels: Labels) -> _Draft:
+def _draft(facts: Facts, labels: Labels, in_book: Meaning | None) -> _Draft:
     """The draft of one column, without regard to the others."""
     labels_of_column = labels.of(facts.name)
-    name_meaning = meaning_of(facts.name)
+    name_meaning = in_book or meaning_of(facts.name)
     meaning = name_meaning or (meaning_of(labels_of_column.label) if labels_of_column.label else None)
     labelled = name_meaning is None and meaning is not None
-    finding = find_identifier(facts, labels_of_column.label)
+    finding = find_identifier(facts, labels_of_column.label, in_book)
     role, why, confidence = _judge(facts, finding, meaning, coded=bool(labels_of_column.values), labelled=labelled)
+    if role != "direct" and (stray := strays(facts)):
+        why += f"; {stray} values have e-mail addresses or telephone numbers in them: take them out first"
+        role, confidence = "direct" if role == "none" else role, "low"
     if role == "key" and facts.name in RESERVED_COLUMNS:
         role, why, confidence = "none", f"a key, but {facts.name!r} is a name of our cell tables: rename it", "medium"
-    return _Draft(facts, meaning, labelled, role, why, confidence)
+    tree = CODE_BANDS if role == "key" and meaning and meaning.name == "industry" and with_point(facts) else None
+    return _Draft(facts, meaning, labelled, role, why, confidence, tree)
+
+
+def _with_birth(drafts: list[_Draft]) -> list[_Draft]:
+    """The drafts, with a date of birth by years, five years or decades, where no other key is an age; else withheld."""
+    ages = [d for d in drafts if d.role == "key" and d.meaning and d.meaning.name in ("age", "year_of_birth")]
+    if any(d.meaning.name == "age" or d.facts.numeric for d in ages if d.meaning):
+        return drafts
+    births = (i for i, d in enumerate(drafts) if d.role == "direct" and d.meaning and d.meaning.name == "birth_date")
+    i = next((i for i in births if years_of_birth(drafts[i].facts)), None)
+    if i is not None:
+        why = f"{drafts[i].why}; in place of an age, by its year at the finest"
+        drafts[i] = replace(drafts[i], role="key", why=why, tree=years_of_birth(drafts[i].facts))
+    return drafts
 
 
 def _with_places(drafts: list[_Draft]) -> list[_Draft]:
-    """The drafts, with two neighbouring columns that look like degrees marked as coordinates."""
-    fine = [d.meaning is None and d.role == "numeric" and degrees(d.facts) for d in drafts]
-    pair = [any(fine[i] and fine[j] for j in (i - 1, i + 1) if 0 <= j < len(fine)) for i in range(len(fine))]
-    why = "looks like geographical coordinates, with its neighbour; "
+    """The drafts, with two neighbouring columns of coordinates as one place: a grid, where no other place is given."""
+    fine = [coordinates(d.facts, d.meaning) for d in drafts]
+    places = [d for d in drafts if d.role == "key" and d.meaning and d.meaning.name == "place"]
+    other = min(places, key=_rank).facts.name if places else None
+    for i in range(len(drafts) - 1):
+        if fine[i] and fine[i] == fine[i + 1]:
+            drafts[i : i + 2] = _as_place(drafts[i : i + 2], other, sure=fine[i] == "named")
+            fine[i + 1], other = "", other or drafts[i].facts.name
+    return drafts
+
+
+def _as_place(pair: list[_Draft], other: str | None, *, sure: bool) -> list[_Draft]:
+    """Two coordinates as the squares of a grid; withheld where another column says where."""
+    tree = None if other else grid([d.facts for d in pair])
+    how = f"withheld, as {other!r} says where" if other else "a place together with its neighbour, given as a grid"
+    role: Role = "direct" if other else "key"
+    why = f"{'named' if sure else 'looks'} like {PLACE.words}"
     return [
-        replace(d, role="direct", why=why + d.facts.words(), confidence="low") if place else d
-        for d, place in zip(drafts, pair, strict=True)
-    ]
+        replace(d, role=role, why=f"{why}; {d.facts.words()}; {how}", meaning=PLACE, tree=tree,
+                confidence="high" if sure else "low")
+        for d in pair
+    ]  # fmt: skip
+
+
+def _rank(draft: _Draft) -> int:
+    """The rank of a column in its codebook; 0 without one."""
+    return draft.meaning.place if draft.meaning else 0
 
 
 Judgement = tuple[Role, str, Confidence]
@@ -249,7 +340,8 @@ def _judge(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, co
 
 def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confidence] | None:
     """The role that a meaning gives, where the values can be that."""
-    amount = facts.numeric and not coded and (facts.distinct > MAX_KEY_CATEGORIES or facts.kind == "decimal")
+    many = facts.distinct > MAX_KEY_CATEGORIES or facts.kind == "decimal" or facts.unique
+    amount = facts.numeric and not coded and many
     match meaning.role:
         case "amount":
             if amount:
@@ -272,6 +364,8 @@ def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confide
             return (
                 (role, "medium") if facts.distinct <= max(MAX_KEY_CATEGORIES, MAX_KEY_SPREAD * facts.records) else None
             )
+        case "none":
+            return "none", "medium"
         case _:
             return None
 
@@ -282,12 +376,13 @@ def _key(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
         young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= MAX_AGE_YEARS)
         return ("key", "high") if young else None
     if facts.kind == "decimal" and facts.distinct > MAX_KEY_CATEGORIES:
-        return None
+        return ("key", "medium") if meaning.name == "industry" and with_point(facts) else None
     if (
         facts.kind == "date"
         or facts.distinct <= MAX_KEY_CATEGORIES
         or facts.share <= MAX_KEY_SPREAD
         or meaning.name == "place"
+        or (meaning.name in CODED_MEANINGS and prefixes(facts))
     ):
         return "key", "high" if facts.share <= MAX_KEY_SPREAD else "medium"
     return None
@@ -309,57 +404,36 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
 def _by_values(facts: Facts, coded: bool) -> Judgement:
     """The role of a column without a telling name, by its values."""
     words = facts.words()
-    if facts.unique and facts.records > MIN_SHAPE_VALUES and _numbering(facts):
-        return "id", f"no telling name; {words}", "medium" if _counting(facts) else "low"
+    if numbered_groups(facts):
+        each = f"{1 / facts.share:.1f} records each"
+        return "household", f"no telling name; {words}, {each}, which stand together in the file", "low"
+    if facts.distinct > MAX_KEY_CATEGORIES and facts.share > MAX_KEY_SPREAD and coded_alike(facts):
+        return "person", f"no telling name; {words}, long codes of one length that few records share", "low"
+    if facts.unique and facts.records > MIN_SHAPE_VALUES and numbering(facts):
+        return "id", f"no telling name; {words}", "medium" if counting(facts) else "low"
     if facts.kind in ("truth", "date") or coded:
         return "key", f"no telling name; {words}", "medium"
     if facts.kind == "text":
         role: Role = "key" if facts.distinct <= MAX_KEY_CATEGORIES or facts.share <= MAX_KEY_SPREAD else "none"
         return role, f"no telling name; {words}", "medium" if facts.distinct <= MAX_KEY_CATEGORIES else "low"
-    if facts.kind == "whole" and not facts.unique and _years(facts):
+    if facts.kind == "whole" and not facts.unique and years(facts):
         return "key", f"no telling name; {words}, all like years", "medium"
     few = facts.distinct <= MAX_KEY_CATEGORIES and (facts.share <= MAX_KEY_SPREAD or facts.distinct <= MIN_SHAPE_VALUES)
     if facts.kind == "whole" and few and not facts.unique:
         return "key", f"no telling name; {words}, few enough for codes of categories", "low"
     if facts.kind == "whole" and facts.share <= MAX_KEY_SPREAD and CODE_NAME_PATTERN.search(facts.name):
         return "key", f"named like codes; {words}", "low"
-    if facts.kind == "whole" and facts.share <= MAX_KEY_SPREAD and _dense(facts):
+    if facts.kind == "whole" and facts.share <= MAX_KEY_SPREAD and dense(facts):
         return "key", f"no telling name; {words} without gaps, as ages and codes are", "low"
     return "numeric", f"no telling name; {words}", "medium" if facts.kind == "decimal" else "low"
-
-
-def _years(facts: Facts) -> bool:
-    """Whether values are years: whole numbers of recent centuries, many more records than values."""
-    low, high = facts.range()
-    return low >= 1800 and high <= 2100 and facts.share <= MAX_KEY_SPREAD
-
-
-def _dense(facts: Facts) -> bool:
-    """Whether values are nearly all whole numbers of a range, none above a great age."""
-    low, high = facts.range()
-    return low >= 0 and high <= MAX_AGE_YEARS and facts.distinct >= 0.9 * (high - low + 1)
-
-
-def _numbering(facts: Facts) -> bool:
-    """Whether values may number records: texts, or whole numbers without gaps or of one length."""
-    if facts.kind == "whole":
-        return _counting(facts) or facts.shaped.str.len_chars().n_unique() == 1
-    return facts.kind == "text"
-
-
-def _counting(facts: Facts) -> bool:
-    """Whether values are whole numbers without gaps."""
-    if facts.kind != "whole":
-        return False
-    low, high = facts.range()
-    return high - low + 1 == facts.records
 
 
 def _settle(drafts: list[_Draft]) -> Iterable[Proposal]:
     """One id, weight, household, person and sample for the file: the surest, then the first."""
     order = {"high": 0, "medium": 1, "low": 2}
+    sure = sorted(drafts, key=lambda d: (order[d.confidence], _general(d), _rank(d)))
     best = {
-        role: min((d for d in drafts if d.role == role), key=lambda d: (order[d.confidence], _general(d)), default=None)
+        role: next((d for d in sure if d.role == role), None)
         for role in ("id", "weight", "household", "person", "sample")
     }
     for draft in drafts:
@@ -379,7 +453,7 @@ def _general(draft: _Draft) -> bool:
 def _second(draft: _Draft, chosen: _Draft) -> Proposal:
     """The role of a further id, weight, household, person or sample."""
     name, why = draft.facts.name, f"{draft.why}; the {draft.role} is {chosen.facts.name!r}"
-    if draft.role == "id" and draft.facts.kind == "whole" and draft.meaning is None and not _counting(draft.facts):
+    if draft.role == "id" and draft.facts.kind == "whole" and draft.meaning is None and not counting(draft.facts):
         return Proposal(name, "numeric", _by_values(draft.facts, False)[1], "low", nested(draft.facts))
     if draft.role == "id":
         return Proposal(name, "direct", why, "medium")

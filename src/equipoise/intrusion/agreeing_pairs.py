@@ -10,6 +10,7 @@ people, pair people with anybody or with somebody alike, so that a_0 = a_1; of r
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -31,6 +32,8 @@ MAX_COLUMN_PAIRS = 20
 """Pairs of columns that are heard, those that make most pairs of records."""
 MIN_PRECISION = 0.9
 """Share of pairs that is right at least where a column has a vote, if there is such a column."""
+MAX_HEARD_COLUMNS = 200
+"""Columns that may make pairs, and others that are asked about each, where a file has more: some of every variety."""
 ENOUGH_PAIRED = 0.5
 """Share of people paired by single columns from which on pairs of columns are not tried."""
 
@@ -49,6 +52,16 @@ class ColumnOfBoth:
         (one, two), ordered = comparable(released, original)
         codes = code(pl.concat([one.alias(""), two.alias("")])).codes.astype(np.int64)
         return cls(released.name, codes[: len(one)], codes[len(one) :], ordered)
+
+    @cached_property
+    def distinct(self) -> int:
+        """Values of the original."""
+        return len(np.unique(self.original))
+
+    @cached_property
+    def ranks(self) -> tuple[Floats, Floats]:
+        """Of the released and of the original values, each within its own file."""
+        return _ranks(self.released), _ranks(self.original)
 
     @property
     def shared(self) -> bool:
@@ -82,7 +95,7 @@ def agreeing_pairs(released: pl.DataFrame, original: pl.DataFrame) -> AgreeingPa
     """Pair the records of two files by values that are rare in both, where other columns bear the pairs out.
 
     Where columns disagree, most of them decide. Cost: a sort of each column, and for each column that
-    makes pairs one pass over the others.
+    makes pairs one pass over the others, of which 200 are asked at most.
 
     >>> original = pl.DataFrame({"pay": range(100, 160), "home": range(60), "job": ["a", "b", "c", "d", "e", "f"] * 10})
     >>> released = original.with_columns(home=pl.col("home").sample(60, shuffle=True, seed=1)).reverse()
@@ -91,48 +104,73 @@ def agreeing_pairs(released: pl.DataFrame, original: pl.DataFrame) -> AgreeingPa
     (60, ('pay',), ('home',), True)
     """
     every = list(columns_of_both(released, original))
-    proposals = _borne_out([(column,) for column in every], every)
+    witnesses = _spread(every)
+    makers = _spread([column for column in every if len(_once_in_both((column,))[0]) >= MIN_PAIRS])
+    proposals = _borne_out([(column,) for column in makers], witnesses)
     if sum(map(len, proposals)) < ENOUGH_PAIRED * min(released.height, original.height):
-        proposals += _borne_out(_likeliest(every), every)
+        proposals += _borne_out(_likeliest(every), witnesses)
     proposals = [p for p in proposals if p.precision >= MIN_PRECISION] or proposals
     pairs = _voted(proposals)
     if not len(pairs):
         return pairs
     aliens = [column for column in every if agreement(column, pairs.people, pairs.records)[1] < MIN_STANDARD_ERRORS]
     strangers = tuple(column.name for column in aliens if column.shared and column.name not in pairs.columns)
-    unchanged = [column for column in every if _equal(column, proposals) >= MIN_UNCHANGED]
+    unchanged = [
+        column for column, share in zip(every, _equal(every, proposals), strict=True) if share >= MIN_UNCHANGED
+    ]
     return replace(_joined(pairs, unchanged) if unchanged else pairs, strangers=strangers)
 
 
-def _equal(column: ColumnOfBoth, proposals: Sequence[AgreeingPairs]) -> float:
-    """Share of records that a column was left unchanged for: of pairs that it made alone, or did not help to make."""
-    own = [p.precision for p in proposals if p.columns == (column.name,)]
-    others = [p for p in proposals if column.name not in p.columns]
-    equal = [column.released[p.records] == column.original[p.people] for p in others]
-    return max(*own, 0.0, float(np.concatenate(equal).mean()) if equal else 0.0)
+def _spread(columns: Sequence[ColumnOfBoth]) -> Sequence[ColumnOfBoth]:
+    """Of many columns some of every variety, from the one with most values to the one with fewest."""
+    if len(columns) <= MAX_HEARD_COLUMNS:
+        return columns
+    order = sorted(columns, key=lambda column: -column.distinct)
+    return [order[place] for place in np.linspace(0, len(order) - 1, MAX_HEARD_COLUMNS).astype(int)]
+
+
+def _equal(every: Sequence[ColumnOfBoth], proposals: Sequence[AgreeingPairs]) -> Iterable[float]:
+    """Share of records that each column is unchanged for: of pairs that it made alone, or did not help to make."""
+    names = {name for proposal in proposals for name in proposal.columns}
+    rows = _rows_of(proposals)
+    for column in every:
+        own = [p.precision for p in proposals if p.columns == (column.name,)] if column.name in names else []
+        others = rows if column.name not in names else _rows_of([p for p in proposals if column.name not in p.columns])
+        equal = column.released[others[1]] == column.original[others[0]]
+        yield max(*own, 0.0, float(equal.mean()) if len(equal) else 0.0)
+
+
+def _rows_of(proposals: Sequence[AgreeingPairs]) -> tuple[Integers, Integers]:
+    none = np.zeros(0, dtype=np.int64)
+    return np.concatenate([none, *(p.people for p in proposals)]), np.concatenate(
+        [none, *(p.records for p in proposals)]
+    )
 
 
 def columns_of_both(released: pl.DataFrame, original: pl.DataFrame) -> Iterable[ColumnOfBoth]:
     """The columns of both files that vary and can be compared."""
+    names = set(released.columns)
     for name in original.columns:
-        if name in released.columns:
+        if name in names:
             try:
                 column = ColumnOfBoth.of(released[name], original[name])
             except DataError:
                 continue
-            if min(len(np.unique(column.released)), len(np.unique(column.original))) > 1:
+            if column.distinct > 1 and len(np.unique(column.released)) > 1:
                 yield column
 
 
 def _likeliest(every: Sequence[ColumnOfBoth]) -> Sequence[tuple[ColumnOfBoth, ...]]:
     """The pairs of columns that pair most records."""
-    both = sorted(combinations(every, 2), key=lambda pair: -_product(pair))[: 4 * MAX_COLUMN_PAIRS]
+    some = {column.name for column in sorted(every, key=lambda column: -column.distinct)[: 4 * MAX_COLUMN_PAIRS + 1]}
+    likely = combinations([column for column in every if column.name in some], 2)
+    both = sorted(likely, key=lambda pair: -_product(pair))[: 4 * MAX_COLUMN_PAIRS]
     return sorted(both, key=lambda pair: -len(_once_in_both(pair)[0]))[:MAX_COLUMN_PAIRS]
 
 
 def _product(columns: Iterable[ColumnOfBoth]) -> float:
     """The logarithm of the number of combinations of values."""
-    return float(sum(np.log(len(np.unique(column.original))) for column in columns))
+    return float(sum(np.log(column.distinct) for column in columns))
 
 
 def _borne_out(candidates: Iterable[tuple[ColumnOfBoth, ...]], every: Sequence[ColumnOfBoth]) -> list[AgreeingPairs]:
@@ -192,7 +230,8 @@ def _unequal(column: ColumnOfBoth, people: Integers, records: Integers) -> Float
 
 def _apart(column: ColumnOfBoth, people: Integers, records: Integers) -> Floats:
     """How far the ranks of the values of pairs are apart, each within its own file."""
-    return np.abs(_ranks(column.released)[records] - _ranks(column.original)[people])
+    released, original = column.ranks
+    return np.abs(released[records] - original[people])
 
 
 def _ranks(codes: Integers) -> Floats:

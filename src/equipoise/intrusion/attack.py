@@ -1,16 +1,16 @@
 """Attack on a release: every attack that fits the files, by scenario, with what each intruder knows."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.files.memory import refuse_work
 from equipoise.ground.errors import (
     Cancelled,
     DataError,
@@ -24,7 +24,14 @@ from equipoise.ground.options import option
 from equipoise.ground.progress import Progress, tracked
 from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion import knowledge as steps
-from equipoise.intrusion.plain_join import best_join, join_finds_most, unchanged_columns
+from equipoise.intrusion.planned_attacks import (
+    REPORT_VARIANTS,
+    Aim,
+    every_attack,
+    field_names,
+    filled_in,
+    wider_knowledge,
+)
 from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, reach, scenario
 from equipoise.intrusion.who_is_who import ESTIMATED, Pair, Truth, pair
 from equipoise.methods.method import Measure, label, name_of
@@ -33,31 +40,15 @@ from equipoise.presentation.notebook import attack_html
 from equipoise.presentation.numbers import title
 from equipoise.presentation.pages import page, source_name
 from equipoise.presentation.svg import Chart
-from equipoise.recipe.catalogue import find, methods
+from equipoise.recipe.catalogue import find
 
 MAX_RECORDS, MAX_RECORD_TRIES = 250_000, 2_000_000
 """What a report bears: so many records at most, and so many records times combinations of columns."""
-Variants = dict[str, tuple[dict[str, Any], ...]]
-VARIANTS: Variants = {
-    "nearest": tuple(
-        {"metric": metric, "links": links}
-        for links in ("nearest", "one-to-one")
-        for metric in ("euclidean", "mahalanobis", "rank", "log")
-    ),
-    "linkage": ({}, {"knows": "values"}, {"knows": "truth"}),
-    "singling_out": ({}, {"mode": "multivariate"}),
-}
-"""The attacks that are tried in several ways."""
-REPORT_VARIANTS: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
-"""Those of a report that comes with every release: without what learns long."""
 MAX_REPORT_ASSIGNED = 10_000
 """Records up to which a report tries one-to-one assignment."""
 ASSIGNED_LATER = (
     f"One-to-one assignment was not tried, for there are more than {MAX_REPORT_ASSIGNED:,} records: `attack` tries it."
 )
-UNALIGNED = ("nearest", "inference", "singling_out")
-"""Attacks on files in which nobody knows whose record is whose; linkage, which estimates, takes equal rows for equal
-people where there are as many."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +150,8 @@ def attack_files(released: Records, original: Records, options: AttackOptions, *
             raise ParameterError(f"Files are read first, eq.read(path, roles): got {type(file).__name__}.")
     place = Path(options.out) if options.out is not None else None
     if place is not None:
-        refuse_page(place, options.overwrite)
+        reads = [file.source.path for file in (released, original) if file.source]
+        refuse_page(place, options.overwrite, reads=reads)
     outcome = _attacked(released, original, options, again)
     if place is not None:
         titles = source_name(released, "the release"), source_name(original, "the original file")
@@ -171,49 +163,19 @@ def _attacked(released: Records, original: Records, options: AttackOptions, agai
     columns = tuple(options.known or ()) or original.roles.keys or original.roles.numeric
     if not columns:
         raise RolesError("Nothing is known: name the columns of which an intruder knows the values.")
+    refuse_work(max(released, original, key=Records.height), "attack")
     files = pair(released, original, columns)
     files = replace(files, truth="release", notes=(again, *files.notes)) if again else files
     if files.original.height() < 2:
         raise DataError("The data has one record only: there is nobody to confuse it with.")
-    aim = _Aim.of(files, columns, _targets(files, options.sensitive))
+    aim = Aim.of(files, columns, _targets(files, options.sensitive))
     strict = options.attacks is not None
-    methods = [_filled(method, files, aim) for method in options.attacks or ()] if strict else _every(files, aim)
-    methods += [] if strict else _further(files, columns, whole=not options.known)
+    if options.attacks is not None:
+        methods = [filled_in(method, files, aim) for method in options.attacks]
+    else:
+        methods = [*every_attack(files, aim), *wider_knowledge(files, columns, whole=not options.known)]
     plan = steps.KnowledgePlan.of(len(columns), options.size, files.original.height())
     return _attack_with(files, columns, methods, plan, strict=strict, progress=options.progress)
-
-
-def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
-    """Intruders who know something else: the one or two columns that tell most, by exact agreement and by distance.
-
-    Where these do not find everybody, and nobody said what is known, also those who know all numbers, all keys and
-    numbers, and all columns: by exact agreement in what was left unchanged, every distance in the rest, and the laws.
-    """
-    if files.released.synthetic:
-        return []
-    nearest, informed, every = find("nearest", "measure"), find("informed", "measure"), _everything(files)
-    join, share = best_join(files, every) if files.truth != "unknown" else ((), 0.0)
-    attacks = [nearest(known=join), nearest(known=join, nominal=join)] if join and set(join) != set(columns) else []
-    numbers, keys = (tuple(c for c in getattr(files.original.roles, role) if c) for role in ("numeric", "keys"))
-    wider = [known for known in (numbers, (*keys, *numbers), every) if known and set(known) != set(columns)]
-    everybody = share == 1.0 and (files.rest is None or files.rest.certain)
-    for known in dict.fromkeys(wider) if whole and not everybody else ():
-        by_distance = list(_variants(nearest, files, *_aimed(files, known)))
-        by_law = [informed(known=known_to(by_distance[0], known))] if by_distance and files.truth != "unknown" else []
-        attacks += [*by_distance, *by_law]
-    return attacks
-
-
-def _aimed(files: Pair, known: Known) -> tuple["_Aim", tuple[dict[str, Any], ...]]:
-    """How somebody who knows these columns searches: which are compared by distance, and in which ways."""
-    if files.truth == "unknown":
-        return _Aim(known, (), ()), ({},)
-    blocks = unchanged_columns(files, known)
-    rest = tuple(column for column in known if column not in blocks)
-    if not rest or join_finds_most(files, known):
-        return _Aim(known, (), ()), ({"nominal": known},)
-    within = {"blocks": blocks} if blocks else {}
-    return _Aim(rest, (), ()), tuple(variant | within for variant in VARIANTS["nearest"])
 
 
 def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
@@ -226,7 +188,7 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
         return f"that takes a key or a number, and at most {MAX_RECORDS:,} records in memory."
     try:
         files = pair(released, original, columns)
-        attacks = _every(files, _Aim.of(files, columns, files.original.roles.sensitive), REPORT_VARIANTS)
+        attacks = every_attack(files, Aim.of(files, columns, files.original.roles.sensitive), REPORT_VARIANTS)
         plan = steps.KnowledgePlan.of(len(columns), 2, files.original.height(), MAX_RECORD_TRIES)
         assigned = [method for method in attacks if getattr(method, "links", None) == "one-to-one"]
         if not assigned or files.original.height() <= MAX_REPORT_ASSIGNED:
@@ -266,103 +228,6 @@ def _targets(files: Pair, sensitive: str | Iterable[str] | None) -> Known:
             if column not in (schema := side.schema()):
                 raise RolesError(f"No column {column!r} in the {words} file.{hint(column, list(schema))}")
     return columns
-
-
-@dataclass(frozen=True)
-class _Aim:
-    """What intruders know, which columns they want to learn, and which numbers."""
-
-    known: Known
-    sensitive: Known
-    numbers: Known
-
-    @classmethod
-    def of(cls, files: Pair, columns: Known, sensitive: Known) -> "_Aim":
-        return cls(columns, sensitive, _numbers(files, columns, sensitive))
-
-    def columns(self, has: set[str]) -> Known:
-        """The columns of an attack: numbers where it has a width around them, else all that matter."""
-        every = (*self.known, *self.sensitive, *self.numbers)
-        return self.numbers if "width" in has else tuple(dict.fromkeys(every))
-
-
-def _every(files: Pair, aim: _Aim, variants: Variants = VARIANTS) -> list[Measure]:
-    """Every attack there is that fits the files, in the ways it is tried."""
-    every = methods("measure", "attacks")
-    blind = files.truth == "unknown" and not files.released.synthetic
-    possible = UNALIGNED if files.released.height() == files.original.height() else (*UNALIGNED, "linkage")
-    attacks: list[Measure] = []
-    for name, kind in every.items():
-        if not blind or name in possible:
-            attacks += _variants(kind, files, aim, variants.get(name, ({},)))
-    return attacks
-
-
-def _variants(kind: type, files: Pair, aim: _Aim, variants: tuple[dict[str, Any], ...]) -> Iterator[Measure]:
-    """One attack in the ways it is tried: for each column to be learnt, with each metric."""
-    has = _fields(kind)
-    if "columns" in has and not aim.columns(has):
-        return
-    for variant in variants:
-        if not _worthwhile(variant, files, len(_numeric(files, aim.known))):
-            continue
-        for column in aim.sensitive if "sensitive" in has else (None,):
-            rest = replace(aim, known=tuple(c for c in aim.known if c != column))
-            if rest.known:
-                yield _filled(kind(**({"sensitive": column} if column else {}), **variant), files, rest)
-
-
-def _worthwhile(variant: dict[str, Any], files: Pair, numbers: int) -> bool:
-    """Whether a way to search for the nearest record differs from the plain one on these files."""
-    if variant.get("metric") == "mahalanobis" and numbers < 2:
-        return False
-    assigned = variant.get("links") == "one-to-one"
-    if assigned and files.truth == "unknown":
-        return False
-    return numbers > 0 or not (assigned or variant.get("metric") in ("rank", "log"))
-
-
-def _filled(method: Measure, files: Pair, aim: _Aim) -> Measure:
-    """An attack that knows what is known, unless it says so itself."""
-    has, values = _fields(type(method)), dict[str, Any]()
-    own = {name: getattr(method, name) for name in has}
-    if "known" in has and own["known"] is None and own.get("variables") is None:
-        values["known"] = aim.known
-    elif "known" not in has and "variables" in has and own["variables"] is None:
-        values["variables"] = aim.known
-    if "columns" in has and own["columns"] is None:
-        values["columns"] = aim.columns(has) or None
-    if "truth" in has and files.truth == "unknown":
-        values["truth"] = "nearest"
-        values["variables"] = own.get("variables") or own["known"] or aim.known
-    filled: Measure = replace(method, **values)  # type: ignore[type-var]
-    return filled
-
-
-def _fields(kind: type) -> set[str]:
-    return {f.name for f in fields(kind)}
-
-
-def _everything(files: Pair) -> Known:
-    """Every column that both files hold, but the id, and numbers given anew: nobody knows which is whose."""
-    schema, laws = files.released.schema(), files.released.history
-    apart = {files.original.roles.id, *(c for law in laws if law.mask == "renumber" for c in law.columns)}
-    return tuple(c for c in files.original.schema() if c in schema and c not in apart)
-
-
-def _numeric(files: Pair, columns: Iterable[str]) -> Known:
-    sides = (files.released.schema(), files.original.schema())
-    return tuple(c for c in columns if all(c in side and side[c].is_numeric() for side in sides))
-
-
-def _numbers(files: Pair, columns: Known, sensitive: Known) -> Known:
-    """The numbers whose values an intruder wants: by their role, else those that the release changed."""
-    by_role = _numeric(files, dict.fromkeys((*files.original.roles.numeric, *sensitive)))
-    rest = _numeric(files, (c for c in _everything(files) if c not in columns))
-    if by_role or not rest or files.truth == "unknown" or files.both is not None:
-        return by_role
-    released, original = aligned(files.released, files.original, rest)
-    return tuple(c for c in rest if not released[c].equals(original[c], null_equal=True))
 
 
 def _scenarios(
@@ -412,7 +277,7 @@ def _measured(method: Measure, files: Pair) -> Score:
     guessing is among all records.
     """
     columns = _compared(method)
-    if columns and ("known" not in _fields(type(method)) or _relabelled(method, files, columns)):
+    if columns and ("known" not in field_names(type(method)) or _relabelled(method, files, columns)):
         score = method.measure(files.released, files.in_terms(columns))
         joined = name_of(type(method)) == "nearest" and getattr(method, "blocks", None)
         return replace(score, baseline=1 / files.released.height()) if joined else score
@@ -461,8 +326,8 @@ def _swept(
         return pl.DataFrame(schema=steps.SWEEP_SCHEMA)
 
     def attempt(columns: Known) -> Score:
-        method = _filled(nearest(), files, _Aim(columns, (), ()))
+        method = filled_in(nearest(), files, Aim(columns, (), ()))
         return _for_all(method, _measured(method, files).brief(), files, columns)
 
-    whole = label(_filled(nearest(), files, _Aim(every, (), ())))
+    whole = label(filled_in(nearest(), files, Aim(every, (), ())))
     return steps.sweep(every, plan, attempt, next((s for s in scores if s.name == whole), None), progress)

@@ -26,6 +26,8 @@ SWEEP_SCHEMA = {
     "low": pl.Float64,
     "high": pl.Float64,
 }
+LABEL_ROOM, LETTER_WIDTH = 640, 6.5
+"""Pixels of the chart from its first number of columns to its last, and of a letter, about."""
 LOG_SCALE_FACTOR = 20.0
 """A success that grows by more than this factor is drawn on a logarithmic scale."""
 Known = tuple[str, ...]
@@ -165,11 +167,19 @@ def _point(row: dict[str, Any], foot: float) -> Spec:
 
 
 def _labelled(best: pl.DataFrame, foot: float) -> list[Spec]:
-    """The best of each size by its columns."""
+    """The best of each size by its columns; a name that would run into its neighbour is left to the tooltip."""
     widest = int(best["size"].to_list()[-1])
-    return [
+    rows = [
         {**_point(row, foot), "label": _label(row["known"].split(", "), widest)} for row in best.iter_rows(named=True)
     ]
+    room = LABEL_ROOM / max(1, widest)
+    free, labelled = len(rows) * room + LABEL_ROOM, list[Spec]()
+    for place, row in reversed(list(enumerate(rows))):
+        half = LETTER_WIDTH * len(row["label"]) / 2
+        if place * room + half <= free:
+            labelled.append(row)
+            free = place * room - half - LETTER_WIDTH
+    return labelled[::-1]
 
 
 def _label(columns: Sequence[str], widest: int) -> str:

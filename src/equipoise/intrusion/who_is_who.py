@@ -63,10 +63,11 @@ class Pair:
 
     def in_terms(self, columns: tuple[str, ...]) -> Records:
         """The original as the release would show it: what was merely coarsened by its released label."""
-        name = self.original.roles.id
+        name, person = self.original.roles.id, self.original.roles.person
         table = ComparableFiles.read(*self.common(), columns).shown(by_id(self.original, columns))
-        ids = [self.original.collect(name)[name].sort()] if name else []
-        return Records.of(table.with_columns(ids), Roles(domain=columns, id=name))
+        labels = tuple(label for label in (name, person) if label)
+        table = table.with_columns(by_id(self.original, labels).get_columns()) if labels else table
+        return Records.of(table, Roles(domain=columns, id=name, person=person))
 
     def common(self) -> tuple[Records, Records]:
         """Both files with the people in both only."""
@@ -123,11 +124,12 @@ def _common(released: Records, original: Records, columns: tuple[str, ...]) -> t
 
 def _shared_roles(roles: Roles, columns: tuple[str, ...], name: str | None) -> Roles:
     """The roles of the columns that both files have; weights and households are no matter here."""
+    person = roles.person if roles.person in columns else None
     keys, sensitive, numeric = (
         tuple(c for c in role if c in columns) for role in (roles.keys, roles.sensitive, roles.numeric)
     )
     trees = {c: tree for c, tree in roles.hierarchies.items() if c in columns}
-    return Roles(keys, sensitive, numeric=numeric, id=name, hierarchies=trees, missing=roles.missing)
+    return Roles(keys, sensitive, numeric=numeric, id=name, person=person, hierarchies=trees, missing=roles.missing)
 
 
 def _by_id(released: Records, original: Records, name: str) -> Pair:

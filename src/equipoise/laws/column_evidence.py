@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.column_parts import with_parts
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import import_extra
 from equipoise.ground.packed_keys import code
@@ -53,9 +54,14 @@ class TruePairs:
         return self.folds[rows] if self.cell_folds is None else self.cell_folds[cells]
 
     @cached_property
+    def parts(self) -> pl.DataFrame:
+        """The other columns, and what their dates and codes tell beside themselves."""
+        return with_parts(self.others, self.others.columns)
+
+    @cached_property
     def tables(self) -> tuple["_Table", ...]:
         """The table of each key and column that tells anything of records left out, the most telling first."""
-        gains = [self._best_table(k, y) for k in self.keys.iter_columns() for y in self.others.iter_columns()]
+        gains = [self._best_table(k, y) for k in self.keys.iter_columns() for y in self.parts.iter_columns()]
         return tuple(table for gain, table in sorted(gains, key=lambda one: -one[0]) if gain > 0)
 
     def _best_table(self, key: pl.Series, column: pl.Series) -> tuple[float, "_Table"]:
@@ -130,7 +136,7 @@ class TruePairs:
 
     @cached_property
     def _values(self) -> tuple[Floats, Floats]:
-        return _values(self.keys), _values(self.others)
+        return _values(self.keys), _values(self.parts)
 
 
 class _Table:

@@ -17,7 +17,10 @@ KeyWeights = Mapping[str, float] | tuple[tuple[str, float], ...]
 
 def key_weights(weights: Any) -> tuple[tuple[str, float], ...]:
     """Weights as pairs, in the order of the keys' names."""
-    pairs = dict(weights).items()
+    try:
+        pairs = dict(weights).items()
+    except (TypeError, ValueError):
+        raise ParameterError("weights must be a dict of numbers: the weight of each key.") from None
     for key, weight in pairs:
         if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight < 0:
             raise ParameterError(f"The weight of key {key!r} must be a number of at least 0.")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +32,5 @@ class ClassSize:
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...] | None:
         return None
 
-    def total(self, sums: Any) -> Any:
+    def total(self, sums: Numbers) -> Any:
         return sums

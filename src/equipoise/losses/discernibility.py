@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +34,5 @@ class Discernibility:
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...] | None:
         return None
 
-    def total(self, sums: Any) -> Any:
+    def total(self, sums: Numbers) -> Any:
         return sums

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.losses._key_weights import KeyWeights, key_weights, relative
 
 
@@ -40,5 +40,5 @@ class Entropy:
         pairs = zip(relative(self.weights, lattice), lattice.ladders, strict=True)
         return tuple(weight * ladder.bits_lost for weight, ladder in pairs)
 
-    def total(self, sums: Any) -> Any:
+    def total(self, sums: Numbers) -> Any:
         return sums

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.methods.parameters import above
 
 
@@ -32,13 +32,13 @@ class GammaUniques:
         above(self.S, "S")
         above(self.a, "a")
 
-    def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def __call__(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         return y * np.exp(-(self.a + 1) * np.log1p(Y / (self.a * self.S)))
 
     def expected(self, cells: Posterior) -> Floats:
         return cells.expect(self, smooth=True)
 
-    def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def bend(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         """Second derivative in Y."""
         scale = self.a * self.S
         return self(y, Y) * (self.a + 1) * (self.a + 2) / (scale + Y) ** 2

@@ -7,7 +7,7 @@ import numpy as np
 
 from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, Numbers
 from equipoise.losses._key_weights import KeyWeights, key_weights, relative
 from equipoise.methods.parameters import check_fields
 
@@ -57,7 +57,7 @@ class Granularity:
             parts.append(weight * (np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
         return tuple(parts)
 
-    def total(self, sums: Any) -> Any:
+    def total(self, sums: Numbers) -> Any:
         return np.expm1(sums) if self.mean == "geometric" else sums
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.methods.parameters import above
 
 
@@ -27,12 +27,12 @@ class Respondents:
     def __post_init__(self) -> None:
         above(self.S, "S")
 
-    def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def __call__(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         return np.where(np.asarray(y) > 0, np.exp(-np.asarray(y) / self.S), 0.0) + 0 * np.asarray(Y)
 
     def expected(self, cells: Posterior) -> Floats:
         return np.asarray(self(cells.y, 0.0))
 
-    def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def bend(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         """Second derivative in Y: 0."""
         return 0.0 * np.asarray(y) + 0.0 * np.asarray(Y)

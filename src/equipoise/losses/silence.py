@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.ground.errors import ParameterError
 
 Unit = Literal["cell", "y", "Y", "n", "N"]
@@ -31,13 +30,13 @@ class Silence:
         if self.of not in get_args(Unit):
             raise ParameterError(f"A cell's silence costs 'cell', 'y', 'Y', 'n' or 'N', not {self.of!r}.")
 
-    def __call__(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
+    def __call__(self, y: Numbers, Y: Numbers, n: Numbers, N: Numbers) -> Any:  # noqa: N803
         loss = {"cell": 1.0, "y": y, "Y": Y, "n": n, "N": N}[self.of]
         return loss + 0.0 * (y + Y + n + N)
 
     def expected(self, cells: Posterior) -> Floats:
         return np.asarray(self(cells.y, cells.mean, cells.n, cells.N))
 
-    def bend(self, y: ArrayLike, Y: ArrayLike, n: ArrayLike, N: ArrayLike) -> Floats:  # noqa: N803
+    def bend(self, y: Numbers, Y: Numbers, n: Numbers, N: Numbers) -> Floats:  # noqa: N803
         """Second derivative in Y: 0."""
         return np.zeros(np.broadcast_shapes(*(np.shape(part) for part in (y, Y, n, N))))

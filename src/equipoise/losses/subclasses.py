@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.parameters import check_fields
 
@@ -38,7 +38,7 @@ class Subclasses:
         if self.shares is not None:
             object.__setattr__(self, "shares", _checked_shares(self.shares))
 
-    def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def __call__(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         Y = np.asarray(Y, dtype=np.float64)  # noqa: N806
         return y * sum(times * share * np.exp(-Y * share) for share, times in self.sizes())
 
@@ -46,7 +46,7 @@ class Subclasses:
         alone = sum((times * share * cells.decay(share) for share, times in self.sizes()), start=np.zeros(len(cells)))
         return np.asarray(cells.y * alone)
 
-    def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def bend(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         """Second derivative in Y."""
         Y = np.asarray(Y, dtype=np.float64)  # noqa: N806
         return y * sum(times * share**3 * np.exp(-Y * share) for share, times in self.sizes())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.methods.parameters import above
 
 
@@ -28,7 +28,7 @@ class Threshold:
     def __post_init__(self) -> None:
         above(self.minimum, "minimum")
 
-    def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def __call__(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         return np.where(np.asarray(Y) < self.minimum, 1.0, 0.0) + 0 * np.asarray(y)
 
     def expected(self, cells: Posterior) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Numbers
 from equipoise.methods.parameters import above
 
 
@@ -29,12 +29,12 @@ class Uniques:
     def __post_init__(self) -> None:
         above(self.S, "S")
 
-    def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def __call__(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         return y * np.exp(-Y / self.S)
 
     def expected(self, cells: Posterior) -> Floats:
         return np.asarray(cells.y * cells.decay(1 / self.S))
 
-    def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+    def bend(self, y: Numbers, Y: Numbers, n: Numbers = None, N: Numbers = None) -> Any:  # noqa: N803
         """Second derivative in Y."""
         return y * np.exp(-Y / self.S) / self.S**2

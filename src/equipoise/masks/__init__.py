@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from equipoise.masks.drop_direct_identifiers import DropDirectIdentifiers as DropDirectIdentifiers
     from equipoise.masks.local_recode import LocalRecode as LocalRecode
     from equipoise.masks.local_suppress import LocalSuppress as LocalSuppress
+    from equipoise.masks.local_swap import LocalSwap as LocalSwap
     from equipoise.masks.matrix import Matrix as Matrix
     from equipoise.masks.microaggregate import Microaggregate as Microaggregate
     from equipoise.masks.noise import Noise as Noise

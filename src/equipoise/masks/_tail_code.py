@@ -7,6 +7,7 @@ that the second largest cannot estimate the largest to within the share p. Units
 households, people or ids, those too. Else the threshold itself stands for the tail, and the law says so.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite
 from numbers import Real
@@ -21,7 +22,7 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.labels import Tail
 from equipoise.data.recode_values import Data, recoded
 from equipoise.data.records import Law, Records
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
@@ -36,6 +37,8 @@ MIN_UNITS = 3
 """Units that must be behind a published mean or median."""
 DOMINANCE_RULE = PPercent(0.1)
 """What must not hold for them: the house's p% rule at its default."""
+MAX_KNOWN_RANKS, MIN_MIXED, MAX_SHARED = 10, 10, 1000
+"""Ranks by which the largest are known; others near a value that hide its own; values that share a mean at most."""
 UNIT_ROLES = ("household", "person", "id")
 """Roles whose columns say which records are one unit."""
 
@@ -216,3 +219,52 @@ def _is_publishable(distances: Floats, n: Integers) -> bool:
     top1, top2 = np.repeat(distances[largest], np.minimum(n[largest], 2))[:2]
     cell = {"cell": ["tail"], "n": [int(n.sum())], "value": [float(distances @ n)], "top1": [top1], "top2": [top2]}
     return not DOMINANCE_RULE.flag(Cells.of(pl.DataFrame(cell)))[0]
+
+
+def shared_tails(x: Floats, units: Integers | None = None, reach: Floats | float = np.inf) -> Floats:
+    """Ascending values of which those whose owner is known by rank stand as means, in groups as small as allowed.
+
+    These are those of the `MAX_KNOWN_RANKS` largest and smallest of the `units` (records, where none are given), and
+    all with fewer than `MIN_MIXED` others within `reach`, the size of the noise, on either side: it leaves their ranks
+    about. A group has values of `MIN_UNITS` units, and the p% rule must hold for their distances from the next value
+    inwards; where one dominates far down, that next value stands for as many. Values that so many share stay.
+
+    >>> shared_tails(np.array([0.0, 0, 0, 1, 1, 1, 4, 9, 11, 100])).tolist()
+    [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 31.0, 31.0, 31.0, 31.0]
+    """
+    units = np.arange(len(x)) if units is None else units
+    many = ceil(len(x) / max(1, len(np.unique(units))))
+    near = np.searchsorted(x, x + reach, side="right") - np.searchsorted(x, x - reach) - many
+    extreme, exposed = np.arange(len(x)) < many * MAX_KNOWN_RANKS, near < many * MIN_MIXED
+    top = _shared_top(x, units, extreme | exposed[::-1])
+    return 0.0 - _shared_top(0.0 - top[::-1], units[::-1], extreme | exposed)[::-1]
+
+
+def _shared_top(x: Floats, units: Integers, exposed: Booleans) -> Floats:
+    """The upper half in groups, from the largest on; who is `exposed` by rank, from the top."""
+    top, owners, places = x[::-1], units[::-1], np.flatnonzero(exposed[: max(len(x) // 2, 1)])
+    shared, first = top.copy(), 0
+    while (step := np.searchsorted(places, first)) < len(places):
+        first = int(places[step])
+        for last in (first + MAX_SHARED, len(top)):
+            new = np.unique(owners[first:last], return_index=True)[1]
+            if len(new) >= MIN_UNITS:
+                break
+        least = int(np.sort(new)[MIN_UNITS - 1]) + 1 if len(new) >= MIN_UNITS else len(top) - first
+        size = next(_undominated(top[first:], owners[first:], least, max(least, len(top) // 2 - first)), 0)
+        shared[first : first + (size or least)] = top[first : first + size].mean() if size else top[first + least]
+        first += size or least
+    return shared[::-1]
+
+
+def _undominated(top: Floats, owners: Integers, least: int, most: int) -> Iterator[int]:
+    """Sizes of a group for whose units the p% rule holds, in steps of a twentieth, or all that are left."""
+    size = least
+    while size <= min(most, MAX_SHARED + least) and size < len(top):
+        codes = np.unique(owners[:size], return_inverse=True)[1]
+        sums = np.sort(np.bincount(codes, top[:size] - top[size]))[::-1]
+        if sums[2:].sum() >= DOMINANCE_RULE.p * sums[0]:
+            yield size
+        size += 1 + size // 20
+    if least >= len(top):
+        yield len(top)

@@ -19,7 +19,8 @@ class CoarsenWeights:
     """Replace the weights by the means of at most `groups` groups of similar ones, of at least `size` records each.
 
     Weights carry the design and the area of a sample, and are often nearly unique. They are sorted and cut into groups
-    of about equal numbers of records, equal weights staying together; a group's weight becomes its mean w_g =
+    of about equal numbers of records, equal weights staying together: where most records weigh the same, the others
+    have the groups that are left. A group's weight becomes its mean w_g =
     sum(w_i) / n_g. The total of all weights stays, and with `keep` that within each combination of these columns, so
     that the estimated population of each domain is the same. Estimates of other totals change by sum((w_g - w_i) x_i).
     Draws nothing at random; members of a household with one weight keep one, unless `keep` differs among them.
@@ -70,10 +71,13 @@ class CoarsenWeights:
 
     def _places(self, weights: Floats) -> Integers:
         """The group of each of the sorted weights: cut where a new weight begins, never before the group is full."""
-        full = max(self.size, -(-len(weights) // self.groups))
         begins = np.flatnonzero(np.diff(weights, prepend=-np.inf) > 0)
         cuts = [0]
-        while (place := int(np.searchsorted(begins, cuts[-1] + full))) < len(begins):
+        while len(cuts) < self.groups:
+            full = max(self.size, -(-(len(weights) - cuts[-1]) // (self.groups - len(cuts) + 1)))
+            place = int(np.searchsorted(begins, cuts[-1] + full))
+            if place == len(begins):
+                break
             cuts.append(int(begins[place]))
         if len(cuts) > 1 and len(weights) - cuts[-1] < self.size:
             cuts.pop()

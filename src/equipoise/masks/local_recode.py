@@ -48,11 +48,12 @@ class LocalRecode:
     Source: Xu et al. (2006), *Utility-based anonymization using local recoding*; the loss is Iyengar's (2002). The
     least loss is NP-hard to find (Meyerson and Williams 2004): this is a local minimum; on small files it is never
     above that of the best coarsening of whole columns.
-    Does not guard against attribute disclosure within a class, unless the rule asks for it, nor against who knows
-    several records of a person: a file in which the role `person` repeats is refused. Tables by a locally recoded
-    key overlap ("30-34" beside "30-39"): statistics need care. Cost: O(keys^2 x records x log records), then
-    O(keys x least x records) for each round; with 9 keys and hardly any records alike 30,000 in 5 s of CPU, 100,000 in
-    16, 1,000,000 in 160.
+    Does not guard against attribute disclosure within a class, unless the rule asks for it, nor against who reads the
+    finer category that another member of the household shows (risks of classes count it; `LocalSuppress` blanks all
+    members alike), or knows several records of a person: a file in which the role `person` repeats is refused. Tables
+    by a locally recoded key overlap ("30-34" beside "30-39"): statistics need care. Cost: O(keys^2 x records x log
+    records), then O(keys x least x records) for each round; with 9 keys and hardly any records alike 30,000 in 5 s of
+    CPU, 100,000 in 16, 1,000,000 in 160.
 
     >>> ages = eq.Hierarchy.intervals([5, 10], root=True)
     >>> people = pl.DataFrame({"age": [21, 21, 31, 34, 36, 38], "sex": ["f", "f", "m", "m", "m", "m"]})

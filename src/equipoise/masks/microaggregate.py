@@ -24,6 +24,8 @@ METHODS: dict[str, Callable[[Floats, int], Integers]] = {
     "tree": tree,
 }
 WORDS = {"mdav": "MDAV", "univariate-optimal": "each column by itself, optimally", "tree": "cut at medians"}
+MAX_SQUARED = 1e150
+"""Values of which the squares can be added up."""
 CATEGORIES = 500
 """Categories of a column beyond which it is refused: each is a dimension."""
 
@@ -204,8 +206,8 @@ class _Column:
 
 def _standardised(numbers: Floats, present: Any, name: str) -> Floats:
     """Divided by the standard deviation of the known values; 0 where nothing varies."""
-    if not np.isfinite(numbers).all():
-        raise DataError(f"Column {name!r} has infinite values: they have no mean.")
+    if not (np.abs(numbers) < MAX_SQUARED).all():
+        raise DataError(f"Column {name!r} has infinite values, or such large ones that they have no mean.")
     if not present.any():
         return numbers
     centred = numbers - numbers[present].mean()

@@ -76,6 +76,8 @@ class PramMatrix:
     def transition(self, counts: Floats) -> Floats:
         """The matrix that is used where the categories have these counts."""
         size = len(counts)
+        if not (np.ndim(counts) == 1 and np.isfinite(counts).all() and (counts >= 0).all() and np.any(counts)):
+            raise ParameterError("counts must be numbers of at least 0, one for each category, not all of them 0.")
         if self.matrix is None:
             assert self.diagonal is not None
             base = np.full((size, size), (1 - self.diagonal) / max(1, size - 1))

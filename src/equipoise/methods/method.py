@@ -71,7 +71,7 @@ def label(method: Any) -> str:
     >>> label(Uniques()), label(Uniques(k=3))
     ('uniques', 'uniques(k=3)')
     """
-    if hasattr(method, "known_as"):
+    if getattr(method, "known_as", ""):
         return str(method.known_as)
     if hasattr(method, "mark"):
         return f" {method.mark} ".join(label(rule) for rule in method.rules)

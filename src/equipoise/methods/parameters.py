@@ -1,7 +1,7 @@
 """Checks of the parameters of methods, each with its sentence."""
 
 from dataclasses import fields
-from math import inf, nan
+from math import inf, isnan, nan
 from numbers import Real
 from typing import Any, Literal, get_args, get_origin
 
@@ -50,15 +50,39 @@ def one_of(value: Any, name: str, words: tuple[Any, ...]) -> None:
         raise ParameterError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}.")
 
 
-def whole_number(value: Any, name: str, least: int = 1) -> None:
-    """Refuse a value that is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ParameterError(f"{name} must be a whole number, at least {least}, got {shown(value)}.")
+def whole_number(value: Any, name: str, least: int = 1, most: int | None = None) -> None:
+    """Refuse a value that is not a whole number of at least `least` and, where there is one, at most `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
+        bound = f" and at most {most:,}" if most else ""
+        raise ParameterError(f"{name} must be a whole number, at least {least}{bound}, got {shown(value)}.")
+
+
+def entry(cell: Any, name: str) -> Any:
+    """What a cell, given as a row of a table, has under a name."""
+    if name not in cell:
+        raise ParameterError(f"cell must have {name!r} to be explained: give a row of the table.")
+    if name == "n" and (not isinstance(cell[name], Real) or isnan(cell[name])):
+        raise ParameterError("cell must have a number of records in 'n'.")
+    return cell[name]
+
+
+def as_float(value: Any) -> float:
+    """A number as a float: infinite where it is larger than any, no number where it is none.
+
+    >>> as_float(2), as_float(10**400), as_float("2")
+    (2.0, inf, nan)
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return nan
+    try:
+        return float(value)
+    except OverflowError:
+        return -inf if isinstance(value, int) and value < 0 else inf
 
 
 def above(value: Any, name: str, least: float = 0, strict: bool = True) -> None:
     """Refuse a value that is not a finite number above (or at) a bound."""
-    fits = isinstance(value, Real) and not isinstance(value, bool) and least <= float(value) < inf
+    fits = least <= as_float(value) < inf
     if not fits or (strict and value == least):
         bound = f"{'above' if strict else 'of at least'} {least:g}"
         raise ParameterError(f"{name} must be a finite number {bound}, got {shown(value)}.")
@@ -66,7 +90,7 @@ def above(value: Any, name: str, least: float = 0, strict: bool = True) -> None:
 
 def share(value: Any, name: str, most: float = 1.0, *, zero: bool = False, open_: bool = False) -> None:
     """Refuse a value that is not a share above 0 (or 0) and up to `most`; hint at percent for a larger number."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    number = as_float(value)
     if 0 < number < most or (number == most and not open_) or (number == 0 and zero):
         return
     start, end = "at least" if zero else "above", "below" if open_ else "at most"

@@ -10,11 +10,14 @@ import polars as pl
 from equipoise.data.cells import Cells, amount, gross, may_be_negative
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
+from equipoise.methods.method import Rule
 
 TIE_TOLERANCE = 1e-9
 """A deficit below this share of the cell's value is a tie: decided by the rule, not by rounding."""
 MIN_PROTECTION = 1e-4
 """Smallest protection level of a sensitive cell, as a share of its value (of one contribution, where that is 0)."""
+MAX_RANKS = 1000
+"""Largest contributions that a rule may look at: more are a slip of the pen, and each is a column of the table."""
 
 
 class Together:
@@ -23,9 +26,13 @@ class Together:
     __slots__ = ()
 
     def __or__(self, other: Any) -> "Either":
+        if not isinstance(other, Rule):
+            return NotImplemented
         return Either(*_parts(self, Either), *_parts(other, Either))
 
     def __and__(self, other: Any) -> "Both":
+        if not isinstance(other, Rule):
+            return NotImplemented
         return Both(*_parts(self, Both), *_parts(other, Both))
 
 
@@ -65,10 +72,9 @@ class _Several(Together):
     def __init__(self, *rules: Any) -> None:
         object.__setattr__(self, "rules", rules)
 
-    @property
-    def hides_zeros(self) -> bool:
+    def hides_zeros(self, cells: Cells) -> bool:
         """Whether one of the rules keeps empty cells from being known to be empty."""
-        return any(hides_zeros(rule) for rule in self.rules)
+        return any(hides_zeros(rule, cells) for rule in self.rules)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         return " ".join(rule.explain(cell) for rule in self.rules)
@@ -114,9 +120,9 @@ def _flags(rule: Any, cells: Cells) -> Integers:
     return rule.flag(cells).to_numpy()
 
 
-def hides_zeros(rule: Any) -> bool:
+def hides_zeros(rule: Any, cells: Cells) -> bool:
     """Whether empty cells may be sensitive under a rule: then nobody knows them to be empty where suppressed."""
-    return bool(getattr(rule, "hides_zeros", False))
+    return hasattr(rule, "hides_zeros") and rule.hides_zeros(cells)
 
 
 def levels(rule: Any, cells: Cells) -> pl.DataFrame:

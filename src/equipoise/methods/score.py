@@ -17,6 +17,11 @@ DESCRIPTIVE_NOTE = (
     "recognised. Limit match_probability and recognisable."
 )
 """Note of a class count that proves nothing."""
+EXCHANGED_NOTE = (
+    "Key values were exchanged among records: counted as if they were blank, which nobody can improve on. Who matches "
+    "a person by the values as released may find somebody else."
+)
+"""Note of a class count that bounds what the released values show."""
 SCORE_COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
 
 
@@ -115,7 +120,7 @@ class Scores(tuple[Score, ...]):
     __slots__ = ()
 
     def __new__(cls, scores: Iterable[Score] = ()) -> "Scores":
-        instance = super().__new__(cls, scores)
+        instance = super().__new__(cls, scores if isinstance(scores, Iterable) else (scores,))
         if not all(isinstance(score, Score) for score in instance):
             raise ParameterError("scores must be a list of Score.")
         names = instance.keys()
@@ -124,10 +129,14 @@ class Scores(tuple[Score, ...]):
         return instance
 
     def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str | int | slice):
+            raise ParameterError(f"A score has a name or a place, got {type(key).__name__}.")
+        if isinstance(key, int) and not -len(self) <= key < len(self):
+            raise ParameterError(f"No score at place {shown(key)}: there are {len(self)}.")
         return super().__getitem__(key) if not isinstance(key, str) else self.named(key)
 
     def __contains__(self, item: object) -> bool:
-        return item in self.keys() if isinstance(item, str) else super().__contains__(item)
+        return item in self.keys() if isinstance(item, str) else isinstance(item, Score) and super().__contains__(item)
 
     def keys(self) -> tuple[str, ...]:
         return tuple(score.name for score in self)

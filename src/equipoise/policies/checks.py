@@ -15,21 +15,23 @@ from equipoise.methods.method import Mask, Measure, name_of
 from equipoise.policies.limits import Limit, at_odds, expanded, limits_of, never, tables
 from equipoise.policies.mask_tables import mask_problems
 from equipoise.policies.scoped_measures import KEYS_SCENARIO, SCENARIO_FREE_RISKS, Wanted, scale
-from equipoise.policies.sections import Candidate, Choose, Intruder, LimitTable, PolicyProblem
+from equipoise.policies.sections import Candidate, Choose, EstimateTable, Intruder, LimitTable, PolicyProblem
 from equipoise.policies.toml_lines import Place
 from equipoise.recipe.catalogue import build, family, find, form
 from equipoise.recipe.recipe import spread
+from equipoise.utility import Overlap
 
 TRUTHFUL_MASKS = (
     "coarsen_weights",
     "drop_direct_identifiers",
     "local_recode",
     "local_suppress",
+    "local_swap",
     "sample",
     "shuffle_order",
     "suppress_records",
 )
-"""Masks that only coarsen or leave out: remaining values are true, and weights add up to the same."""
+"""Masks that only coarsen or leave out, so that remaining values are true; and exchanges that classes bound."""
 RISKS_OF_CHANGED_VALUES = (
     "match_probability",
     "correct_matches",
@@ -41,6 +43,8 @@ RISKS_OF_CHANGED_VALUES = (
 """Risks of files whose values were changed; every attack is one too."""
 UNKNOWN_KEY_ERRORS = ("unexpected_keyword_argument", "extra_forbidden")
 """Pydantic error types of unknown keys."""
+WRITTEN_PATHS = (("register",), ("output", "folder"), ("search", "journal"))
+"""What a policy names to be written."""
 WAIVABLE_ATTACK = "attack"
 """The check that a policy may waive, with its reason."""
 
@@ -61,7 +65,15 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
         for part in (value, _sound(value, [error["loc"] for error in errors])):
             with suppress(ValidationError):
                 values.setdefault(name, type_adapter(hints[name]).validate_python(part))
-    return values, problems
+    return values, [*problems, *_null_paths(plain)]
+
+
+def _null_paths(plain: Mapping[str, Any]) -> Iterator[PolicyProblem]:
+    """Paths to write to that no system takes."""
+    for *section, name in WRITTEN_PATHS:
+        inside = plain.get(section[0]) if section else plain
+        if isinstance(inside, Mapping) and "\0" in str(inside.get(name, "")):
+            yield PolicyProblem((*section, name), "A path has no null character.")
 
 
 def _strict_errors(kind: Any, value: Any) -> list[Any]:
@@ -240,6 +252,18 @@ def of_weights(choose: Choose) -> Iterator[PolicyProblem]:
             yield PolicyProblem(place, f"{name} is a risk: weights are of utilities.")
         if not weight >= 0:
             yield PolicyProblem(place, "A weight is 0 or more.")
+
+
+def of_estimates(estimates: Sequence[EstimateTable]) -> Iterator[PolicyProblem]:
+    """Queries that cannot be read, or stand there twice."""
+    for i, one in enumerate(estimates):
+        place: Place = ("estimates", i, "query")
+        try:
+            Overlap((one.query,))
+        except EquipoiseError as error:
+            yield PolicyProblem(place, str(error))
+        if one.query in [other.query for other in estimates[:i]]:
+            yield PolicyProblem(place, f"The query {one.query!r} stands there twice.")
 
 
 def of_candidates(candidates: Sequence[Candidate]) -> Iterator[PolicyProblem]:

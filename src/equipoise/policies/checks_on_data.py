@@ -15,10 +15,11 @@ from equipoise.methods.method import name_of
 from equipoise.policies.changed_columns import CHANGED_COLUMN_FIELDS
 from equipoise.policies.limits import tables
 from equipoise.policies.scoped_measures import Wanted
-from equipoise.policies.sections import Candidate, Intruder, PolicyProblem
+from equipoise.policies.sections import Candidate, EstimateTable, Intruder, PolicyProblem
 from equipoise.policies.toml_lines import Place
 from equipoise.recipe.catalogue import find, form
 from equipoise.recipe.recipe import spread
+from equipoise.utility import Overlap
 
 COLUMN_ROLES = tuple(f.name for f in fields(Roles) if f.name not in ("hierarchies", "missing"))
 """Roles that name columns."""
@@ -53,6 +54,22 @@ def misfits(
             yield from absent(columns, schema, place)
     for i, name in enumerate(measures):
         yield from absent(Wanted.of(name).by, schema, ("measures", i))
+
+
+def estimate_misfits(records: Records, estimates: Sequence[EstimateTable]) -> Iterator[PolicyProblem]:
+    """Columns of [[estimates]] that are missing in the data, or not numeric where they must be."""
+    schema = records.schema()
+    for i, one in enumerate(estimates):
+        place: Place = ("estimates", i, "query")
+        with suppress(EquipoiseError):
+            columns, numbers = Overlap((one.query,)).columns()
+            yield from absent(columns, schema, place)
+            for column in (
+                c for c in numbers if c in schema and not (schema[c].is_numeric() or schema[c] == nw.Boolean)
+            ):
+                yield PolicyProblem(
+                    place, f"Column {column!r} is {schema[column]}, not numeric: it has no mean or quantile."
+                )
 
 
 def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[PolicyProblem]:

@@ -17,7 +17,7 @@ from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_TEXTS
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
 from equipoise.policies.checks import WAIVABLE_ATTACK, changes
 from equipoise.policies.limits import SIGN_WORDS, Limit, ends, is_share
-from equipoise.policies.policy_file import Job
+from equipoise.policies.policy_file import DEFAULT_OBJECTIVE, Job
 from equipoise.policies.presets import preset_named, presets, slots_of
 from equipoise.policies.revealed_columns import assumed_unknown, undeclared
 from equipoise.policies.scoped_measures import Wanted, scale
@@ -25,6 +25,7 @@ from equipoise.policies.sections import Candidate
 from equipoise.presentation.numbers import listed, value_text
 from equipoise.recipe.catalogue import OLD_NAMES, family, find, form, summary
 from equipoise.recipe.recipe import spread
+from equipoise.utility import Overlap
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def explain(job: Job, records: Records | None = None, *, columns: pl.DataFrame |
         "data": tuple(_data(job, roles, records)),
         "scenarios": tuple(_scenarios(job)),
         "limits": tuple(_limits(job)),
+        "estimates": tuple(_estimates(job)),
         "candidates": tuple(_candidates(job, roles)),
         "work": (_work(job, recipes, runs, records),),
         "choice": tuple(_choice(job)),
@@ -172,8 +174,21 @@ def _many(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 
+def _estimates(job: Job) -> Iterator[str]:
+    """Each analysis in words, with its reason."""
+    for one in job.estimates:
+        (words,) = Overlap((one.query,)).words()
+        yield f"{words[0].upper()}{words[1:]}{f' ({one.reason})' if one.reason else ''}."
+
+
 def _choice(job: Job) -> Iterator[str]:
-    if job.choose.weights:
+    if job.searches and job.objective == {DEFAULT_OBJECTIVE: 1.0}:
+        what = f"the {_many(len(job.estimates), 'estimate')} named" if job.estimates else "what users usually compute"
+        yield (
+            f"Inside the limits the release wins that keeps most of {what}, by the mean overlap of confidence "
+            "intervals; if there is none, nothing is released."
+        )
+    elif job.choose.weights:
         utilities = ", ".join(f"{name} {weight:g}" for name, weight in job.choose.weights.items())
         yield f"Inside the limits the largest sum of utilities wins, weighted: {utilities}."
     elif job.searches:

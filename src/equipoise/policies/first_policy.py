@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from math import ceil, prod
+from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,23 +13,38 @@ from equipoise.data.levels import ORIGINAL
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
+from equipoise.files.memory import refuse_work
+from equipoise.files.office_text import checked_codes
 from equipoise.ground.errors import DataError
 from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.inspection.revealing import MAX_REVEALED_SHARE, enough_columns, revealing
 from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_WORDS, Proposal, Suggestion, _quoted, suggest_roles
+from equipoise.masks import Noise, RankSwap
 from equipoise.methods.method import Mask, name_of
+from equipoise.policies.first_candidates import key_candidates, number_candidates, number_limits
 from equipoise.policies.first_masks import SAFE_SHARE, masks_beside_keys, share_left
+from equipoise.policies.first_words import head_sentences, refuse_cells, refuse_few, refuse_nameless, refuse_wide
 from equipoise.policies.presets import Preset, preset_named, slots_of
 
 DRAWS_MARGIN, MAX_RAISED_SHARE = 1.5, 0.25
 """How much more another draw may leave, and the largest share that is proposed as a limit for a small file."""
 DEFAULT_UNIQUES_SHARE = 0.02
 """The share of unique records allowed, unless a preset says otherwise."""
-MAX_GRID_RECIPES = 500
-"""Most combinations of levels that are all tried; with more, a few levels of each key are tried."""
+MAX_BIAS = 0.1
+"""Standard deviations by which a mean may shift; in a small file three standard errors, if that is more."""
+CEILINGS = {
+    "overlap": ("> 70%", "users find nearly what they would find in the original"),
+    "blank_keys": ("<= 5%", "a file full of blanks is of little use"),
+    "withheld_records": ("<= 5%", "who is left out is missing in every estimate"),
+    "bias": ("<= {bias:.2g}", "no mean may shift by more standard deviations, no distribution by more of its records"),
+}
+OBJECTIVE = (
+    "\n[choose]",
+    'prefer = "utility"    # "risk": the safest release inside the limits',
+    "weights = { overlap = 1 }    # of what users compute: the overlap of their intervals before and after",
+)
 NO_ROLES_MESSAGE = "No column looks like something an intruder may know or users analyse: write the roles by hand."
-MAX_COLUMNS = 2000
 MAX_TABLE_CATEGORIES = 30
 """Categories of a column by which a table may go."""
 
@@ -47,26 +62,28 @@ class FileFindings:
     records: Records
     now: float = 0.0
     coarsest: float = 0.0
-    combinations: int = 0
     levels: dict[str, list[str]] = field(default_factory=dict)
-    reading: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     revealing: tuple[str, ...] = ()
     masks: tuple[Mask, ...] = ()
     revealed_limit: float = MAX_REVEALED_SHARE
+    cells: Cells | None = field(default=None, repr=False)
 
 
 def initial(source: str | Path, *, path: str | None = None, preset: str | None = None, **options: Any) -> str:
     """The text of a first policy for a file; nothing is applied until you run it.
 
-    Roles and hierarchies are those of `suggest_roles`. Every combination of levels is tried where there are few, some
-    levels of each key where there are many; where even the coarsest leaves too many alone, their keys are suppressed.
+    Roles and hierarchies are those of `suggest_roles`. Tried are coarsenings along greedy paths from the finest levels
+    to the coarsest; what they leave in small classes is blanked, value by value.
     `path` is where the policy finds the data, `options` are those of `read`. A `preset` gives limits and methods.
 
     Misleads when the roles are wrong: read them first. Cost: that of `suggest_roles`, and O(cells) for the coarsest.
     """
     agency = preset_named(preset) if preset else None
-    reading = {name: value for name, value in options.items() if value is not None}
-    findings = _look(source, path or str(source), reading)
+    reading = {n: str(value) if isinstance(value, Path) else value for n, value in options.items() if value is not None}
+    if "missing_codes" in reading:
+        reading["missing_codes"] = checked_codes(reading["missing_codes"])
+    findings = _look(source, path or str(source), reading, agency)
     lines = [
         *_head(findings, agency),
         *_data(findings),
@@ -79,15 +96,24 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
 
 
 def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
-    """The sections measures, limits and candidates of a first policy, for records with roles.
+    """The draws, measures, limits and candidates of a first policy, for records with roles.
 
     `cells` are those of the keys, where they are counted already.
     """
     import tomllib
 
+    refuse_few(records.height())
+    refuse_cells(records, records.roles)
     findings = _with_counts(_with_columns(FileFindings("", "", _suggestion_of(records.roles), records)), cells)
     plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None), *_always(findings)]))
-    return {name: plain[name] for name in ("measures", "limits", "candidates", "always") if name in plain}
+    sections = ("draws", "measures", "limits", "choose", "candidates", "always")
+    return {name: plain[name] for name in sections if name in plain}
+
+
+def assumptions(records: Records) -> tuple[str, ...]:
+    """What a first policy for these roles assumes, cannot know, and leaves to be decided, a sentence each."""
+    sentences = head_sentences(records.roles, _suggestion_of(records.roles), len(records.schema()))
+    return tuple(sentence.removeprefix("# ") for sentence in sentences)
 
 
 def _suggestion_of(roles: Roles) -> Suggestion:
@@ -107,24 +133,29 @@ def _body(findings: FileFindings, preset: Preset | None) -> list[str]:
     return [*_limits(findings, preset), *_candidates(findings, preset)]
 
 
-def _refuse_wide(columns: int) -> None:
-    if columns > MAX_COLUMNS:
-        raise DataError(
-            f"The file has {columns:,} columns, and a first policy is proposed for {MAX_COLUMNS:,} at most: leave out "
-            "columns that nobody needs, or write the policy yourself."
-        )
-
-
-def _look(source: str | Path, path: str, reading: dict[str, Any]) -> FileFindings:
+def _look(source: str | Path, path: str, reading: dict[str, Any], preset: Preset | None) -> FileFindings:
     records = read(source, **reading)
-    _refuse_wide(len(records.schema()))
+    refuse_wide(len(records.schema()))
+    refuse_nameless(list(records.schema()))
+    refuse_few(records.height())
+    refuse_work(records, "propose a policy for")
     roles = suggest_roles(records)
+    if preset and slots_of(preset):
+        roles = _without_births(roles)
+    refuse_cells(records, roles.roles)
     if set(records.schema()) <= set(roles.roles.direct):
         raise DataError(NO_ROLES_MESSAGE)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    findings = FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in reading.items()})
+    findings = FileFindings(Path(path).name, path, roles, records, reading=reading)
     return _with_counts(_with_columns(findings))
+
+
+def _without_births(roles: Suggestion) -> Suggestion:
+    """The suggestion without dates of birth: a preset that names columns asks for the oldest year beside them."""
+    births = [p.column for p in roles.proposals if (meaning := meaning_of(p.column)) and meaning.name == "birth_date"]
+    withheld = [replace(p, role="direct", hierarchy=None) if p.column in births else p for p in roles.proposals]
+    return replace(roles, proposals=tuple(withheld))
 
 
 def _with_columns(findings: FileFindings) -> FileFindings:
@@ -132,7 +163,7 @@ def _with_columns(findings: FileFindings) -> FileFindings:
     records = findings.records
     columns = enough_columns(revealing(records, records))
     groups = (records.roles.household, records.roles.person)
-    masks = masks_beside_keys(records)
+    masks = masks_beside_keys(records, columns)
     return replace(
         findings,
         revealing=tuple(c for c in columns if c not in groups),
@@ -143,7 +174,7 @@ def _with_columns(findings: FileFindings) -> FileFindings:
 
 def _revealed_limit(records: Records, masks: tuple[Mask, ...]) -> float:
     """The usual share, or in a small file the next step of it that another draw of the masks stays below."""
-    left = share_left(records, masks)
+    left = share_left(records, masks, enough=MAX_RAISED_SHARE)
     steps = ceil(DRAWS_MARGIN * left / MAX_REVEALED_SHARE) * MAX_REVEALED_SHARE
     return MAX_REVEALED_SHARE if left <= SAFE_SHARE or steps > MAX_RAISED_SHARE else steps
 
@@ -158,8 +189,7 @@ def _with_counts(findings: FileFindings, cells: Cells | None = None) -> FileFind
     levels = {key: [level.name for level in tree.allowed if level.name != ORIGINAL] for key, tree in trees.items()}
     levels = {key: names for key, names in levels.items() if names}
     top = cells.roll_up({key: names[-1] for key, names in levels.items()})
-    size = prod(len(tree.allowed) for tree in trees.values())
-    return replace(findings, now=_alone(cells), coarsest=_alone(top), combinations=size, levels=levels)
+    return replace(findings, now=_alone(cells), coarsest=_alone(top), levels=levels, cells=cells)
 
 
 def _alone(cells: Cells) -> float:
@@ -167,8 +197,11 @@ def _alone(cells: Cells) -> float:
 
 
 def _head(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
-    name = "".join(c if c.isprintable() else " " for c in findings.name)
+    name = _printable(findings.name)
     yield f"# A first policy for {name}, written by looking at the data. It is a proposal, not a decision."
+    roles = findings.records.roles
+    width, named = len(findings.records.schema()), preset.name if preset else None
+    yield from map(_printable, head_sentences(roles, findings.roles, width, preset=named))
     yield "#   1. Read every line and change what is wrong: the roles first."
     yield "#   2. equipoise check POLICY.toml      says in plain words what it means."
     yield "#   3. equipoise balance POLICY.toml    tries the candidates and releases the best inside the limits."
@@ -184,6 +217,11 @@ def _head(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield from _measures(findings)
 
 
+def _printable(text: str) -> str:
+    """Text for a comment, which is one line without control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def _unknown(findings: FileFindings) -> Iterator[str]:
     """The declaration that an officer may make instead, as a comment."""
     if findings.revealing:
@@ -195,7 +233,7 @@ def _unknown(findings: FileFindings) -> Iterator[str]:
 def _measures(findings: FileFindings) -> Iterator[str]:
     if not findings.roles.of("key"):
         yield "\n# Noise is random: each candidate is drawn so often, and chosen by what holds over its draws."
-        yield "draws = 5"
+        yield "draws = 3"
     else:
         disclosures = [f"attribute_disclosure(sensitive={column!r})" for column in findings.roles.of("sensitive")]
         yield "\n# Reported beside the limits; nothing is decided by them."
@@ -205,7 +243,13 @@ def _measures(findings: FileFindings) -> Iterator[str]:
 def _data(findings: FileFindings) -> Iterator[str]:
     yield "\n[data]"
     yield f"path = {_quoted(findings.path)}"
-    yield from (f"{name} = {_quoted(value)}" for name, value in findings.reading.items())
+    yield from (f"{name} = {_reading_value(value)}" for name, value in findings.reading.items())
+
+
+def _reading_value(value: str | int | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_quoted, value))}]"
+    return str(value) if isinstance(value, int) else _quoted(value)
 
 
 def _slots(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
@@ -249,16 +293,24 @@ def _limits(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         why = "few people may stand alone on what others know of them"
         yield "[limits]"
         yield f"uniques = {{ limit = {_quoted(f'< {DEFAULT_UNIQUES_SHARE:.0%}')}, reason = {_quoted(why)} }}"
-    elif preset.plain.get("limits") or findings.revealing:
+    else:
         yield "# The limits are those of the preset; a limit here on the same measure takes their place."
         yield "[limits]"
     yield from _limit_beside_keys(findings)
-    yield "\n[choose]"
-    yield 'prefer = "utility"    # "risk": the safest release inside the limits'
+    yield from _ceilings(findings, "overlap", "blank_keys", "withheld_records", "bias")
+    yield from OBJECTIVE
+
+
+def _ceilings(findings: FileFindings, *names: str) -> Iterator[str]:
+    """What a release may cost its users at most, whatever the objective says; means of few records err by more."""
+    bias = max(MAX_BIAS, 3 / findings.records.height() ** 0.5)
+    for name in names:
+        limit, why = CEILINGS[name]
+        yield f"{name} = {{ limit = {_quoted(limit.format(bias=bias))}, reason = {_quoted(why)} }}"
 
 
 def _limit_beside_keys(findings: FileFindings) -> Iterator[str]:
-    if findings.revealing:
+    if findings.revealing or any(isinstance(mask, Noise | RankSwap) for mask in findings.masks):
         why = "nobody is found by one or two columns beside the keys"
         limit = _quoted(f"<= {findings.revealed_limit:.0%}")
         yield f"revealing_columns = {{ limit = {limit}, reason = {_quoted(why)} }}"
@@ -287,25 +339,12 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         return
     if not findings.levels:
         yield "\n# No key can be coarsened as it is: give hierarchies under [roles.hierarchies] for more candidates."
-    elif findings.combinations <= MAX_GRID_RECIPES:
-        yield f"\n# Try every combination of the levels above: {findings.combinations:,} of them."
-        yield "[[candidates]]"
-        yield "coarsenings = true"
-    else:
-        yield f"\n# There are {findings.combinations:,} combinations of levels: some levels of each key are tried."
-        yield from _recodes(_thin_levels(findings.levels), [])
     least = _least(preset)
     if findings.roles.of("person"):  # some people of a class are told apart by their other records
         least = least * 3 // 2
-    if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
-        yield f"\n# Suppress the keys of the records that are still in classes of fewer than {least}: at the coarsest"
-        yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
-        # a key that other members of the household show is blank for all of them after local suppression alone
-        mask = "local_suppress" if findings.roles.of("household") else "suppress_records"
-        yield from _recodes(
-            {key: names[-1:] for key, names in findings.levels.items()},
-            [f'{{ use = "{mask}", rule = "min-count:{least}" }}'],
-        )
+    cells = findings.cells or count(findings.records)
+    roles = findings.records.roles
+    yield from key_candidates(cells, least, DEFAULT_UNIQUES_SHARE, single=not (roles.household or roles.person))
 
 
 def _least(preset: Preset | None) -> int:
@@ -320,26 +359,6 @@ def _limited_scores(preset: Preset) -> tuple[str, ...]:
     return (*preset.plain.get("limits", {}), *under.get("limits", {}))
 
 
-def _recodes(levels: dict[str, list[str]], then: list[str]) -> Iterator[str]:
-    """A candidate: every key at some levels, then something else."""
-    yield "[[candidates]]"
-    yield "masks = ["
-    for key, names in levels.items():
-        level = names[0] if len(names) == 1 else names
-        yield f'    {{ use = "recode", column = {_quoted(key)}, level = {_quoted(level)} }},'
-    yield from (f"    {step}," for step in then)
-    yield "]"
-
-
-def _thin_levels(levels: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Fewer levels of each key, so that their combinations are at most MAX_GRID_RECIPES; the coarsest stays."""
-    thinner = dict(levels)
-    while prod(map(len, thinner.values())) > MAX_GRID_RECIPES:
-        longest = max(thinner, key=lambda key: len(thinner[key]))
-        thinner[longest] = thinner[longest][1:]
-    return thinner
-
-
 def _numbers(findings: FileFindings, preset: Preset | None) -> list[str]:
     """Limits and candidates of a file without keys: its numeric columns are perturbed."""
     numbers = list(findings.roles.of("numeric"))
@@ -350,13 +369,11 @@ def _numbers(findings: FileFindings, preset: Preset | None) -> list[str]:
     return [
         "\n# No column looks like something an intruder may know; what he finds in the numbers is limited.",
         "[limits]",
-        'value_disclosure = { limit = "< 90%", reason = "nobody may know the numbers of a record closely" }',
-        'moments = { limit = "< 50%", reason = "means, variances and correlations stay useful" }',
+        *number_limits(numbers, findings.records.height()),
         *_limit_beside_keys(findings),
-        "\n[[candidates]]",
-        "masks = [",
-        f'    {{ use = "noise", columns = {_quoted(numbers)}, kind = "correlated", scale = [0.5, 0.8, 1.0, 1.2] }},',
-        "]",
+        *_ceilings(findings, "overlap", "withheld_records", "bias"),
+        *OBJECTIVE,
+        *number_candidates(numbers, findings.records.roles.weight),
     ]
 
 

@@ -68,7 +68,7 @@ def _policy_model() -> Any:
     masks = GenericAlias(tuple, (mask_union(), ...))
     candidate = _model(Candidate, "Candidate", masks=masks, then=masks)
     return _model(
-        Job, "Equipoise policy", roles=_roles(), limits=_limits(), slots=dict[str, Texts],
+        Job, "Equipoise policy", roles=_roles(), limits=_limits(), slots=dict[str, Texts | int],
         candidates=Annotated[GenericAlias(list, candidate), Field(min_length=1)],
         extends=Literal[tuple(presets())] | Annotated[str, Field(pattern=r"\.toml$")],
         waive=dict[Literal["attack"], str],

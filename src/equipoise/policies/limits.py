@@ -12,6 +12,7 @@ from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
 from equipoise.policies.scoped_measures import Wanted, depends, scale
 from equipoise.policies.sections import Intruder, LimitTable
+from equipoise.presentation import numbers
 from equipoise.recipe.catalogue import OLD_NAMES, family, known_method, parse, typed
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -23,7 +24,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 LIMIT_PATTERN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 SHARE_UTILITIES = (
-    "changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "suppressed"
+    "changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "suppressed", "blank_keys",
+    "withheld_records", "overlap",
 )  # fmt: skip
 """Utilities that are shares; all risks and attacks are."""
 
@@ -56,6 +58,16 @@ class Limit:
 
     def words(self) -> str:
         return f"{self.score} {self.sign} {self.bound:g}"
+
+    def in_sentence(self, score: Score) -> tuple[str, str, str]:
+        """What is limited, its value and its bound, as a sentence says them: names in words, shares in percent.
+
+        >>> Limit.of("revealing_columns", "< 10%").in_sentence(Score("revealing_columns", 0.172, "lower", unit="share"))
+        ('revealing columns', '17.2 %', 'below 10 %')
+        """
+        name, share = numbers.title(self.score), self.percent or numbers.is_share(score.unit)
+        value, bound = (f"{100 * n:.4g} %" if share else f"{n:.4g}" for n in (score.value, self.bound))
+        return f"{name[0].lower()}{name[1:]}", value, f"{SIGN_WORDS[self.sign]} {bound}"
 
     def shortfall(self, score: Score) -> float:
         """How far a score is on the wrong side, relative to the bound; 0 when it holds."""

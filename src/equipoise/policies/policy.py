@@ -13,9 +13,11 @@ from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, Side
 from equipoise.policies.limits import Limit, as_scored, limits_of, written_out
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder
+from equipoise.presentation.notebook import policy_html
 from equipoise.recipe.catalogue import OLD_NAMES, methods, parse
 from equipoise.risk import RevealingColumns
 from equipoise.trials.trial import Trial
+from equipoise.utility import Overlap
 
 __all__ = ["Limit", "Policy", "Verdict", "scored"]
 REVEALING = "revealing_columns"
@@ -43,6 +45,7 @@ class Policy:
     why each limit is there, `extends` the preset they come from. `assume_unknown` names the columns that single people
     out and are released all the same, `keep_order` leaves the records in their order: the reports say so at the top.
     Text in CSV files that a spreadsheet would run as a formula gets an apostrophe, unless `csv_formulas` is "keep".
+    `estimates` are the analyses that matter to users, as `utility.Overlap` takes them: `overlap` is that of these.
 
     >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
     >>> policy.limits["uniques"]
@@ -59,11 +62,15 @@ class Policy:
     assume_unknown: tuple[str, ...] = ()
     keep_order: bool = False
     csv_formulas: Literal["escape", "keep"] = "escape"
+    estimates: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", names(self.allow, "allow"))
         object.__setattr__(self, "assume_unknown", names(self.assume_unknown, "assume_unknown"))
         object.__setattr__(self, "scenarios", tuple(self.scenarios))
+        estimates = (self.estimates,) if isinstance(self.estimates, str) else self.estimates
+        object.__setattr__(self, "estimates", tuple(estimates))
+        _ = self._overlap
         if self.csv_formulas not in ("escape", "keep"):
             raise ParameterError(f"csv_formulas must be 'escape' or 'keep', got {shown(self.csv_formulas)}.")
         if self.prefer not in ("utility", "risk"):
@@ -95,7 +102,22 @@ class Policy:
 
     def measures(self) -> tuple[Measure, ...]:
         """The measures that the limits and the weights name."""
-        return tuple(dict.fromkeys(scale(score, self.scenarios) for score in (*self.limits, *self.weights)))
+        return tuple(dict.fromkeys(self.measure_of(score) for score in (*self.limits, *self.weights)))
+
+    def measure_of(self, score: str) -> Measure:
+        """The measure of a score; `overlap` is that of the estimates, where the policy names any."""
+        measure = scale(score, self.scenarios)
+        if not self.estimates or not isinstance(measure, Overlap) or measure.estimates or measure.functions:
+            return measure
+        own = self._overlap
+        return replace(measure, estimates=own.estimates, functions=own.functions, known_as=label(measure))
+
+    @property
+    def _overlap(self) -> Overlap:
+        """The overlap of the estimates: queries, and functions of one's own."""
+        functions = tuple(one for one in self.estimates if callable(one))
+        queries = tuple(one for one in self.estimates if not callable(one))
+        return Overlap(queries or None, functions=functions)
 
     def judge(self, trial: Trial) -> Verdict:
         """The verdict on a trial: whether it meets every limit, with reasons."""
@@ -107,8 +129,8 @@ class Policy:
             where = "within" if holds else "outside"
             why = f" ({limit.reason})" if limit.reason and not holds else ""
             only = " (descriptive after a random mask)" if DESCRIPTIVE_NOTE in score.notes else ""
-            bound = f"the limit {limit.sign} {limit.bound:g}"
-            reasons.append(f"{limit.score} is {score.value:.4g}, {where} {bound}{only}{why}")
+            name, value, bound = limit.in_sentence(score)
+            reasons.append(f"{name} is {value}, {where} the limit ({bound}){only}{why}")
         return Verdict(accepted, tuple(reasons))
 
     def choose(self, trials: Iterable[Trial]) -> Trial:
@@ -158,13 +180,17 @@ class Policy:
         ranked = sorted(scores, key=lambda s: s.name not in limited)
         return tuple(s.value if s.better == "lower" else -s.value for s in ranked)
 
+    def _repr_html_(self) -> str:
+        return policy_html(self)
+
     def _refusal(self, trials: tuple[Trial, ...]) -> str:
         def missing(trial: Trial) -> float:
             return sum(limit.shortfall(scored(trial, limit)) for limit in self.parsed)
 
         nearest = min(trials, key=missing)
         broken = [limit for limit in self.parsed if not limit.holds(scored(nearest, limit))]
-        faults = "; ".join(f"{b.score} {scored(nearest, b).value:.4g}, limit {b.sign} {b.bound:g}" for b in broken)
+        sentences = (limit.in_sentence(scored(nearest, limit)) for limit in broken)
+        faults = "; ".join(f"{name} {value}, limit {bound}" for name, value, bound in sentences)
         verdict = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
         return f"{verdict} the limits. Nearest is {nearest.words()!r}, which breaks: {faults}."
 

@@ -9,20 +9,21 @@ from typing import Any, Literal
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles, names, read_toml
 from equipoise.files import FORMATS, read
+from equipoise.ground import system
 from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.methods.method import Mask, Measure
 from equipoise.policies import checks
 from equipoise.policies.changed_columns import changed_columns
 from equipoise.policies.checks import WAIVABLE_ATTACK
-from equipoise.policies.checks_on_data import absent, misfits, role_misfits
+from equipoise.policies.checks_on_data import absent, estimate_misfits, misfits, role_misfits
 from equipoise.policies.coarsenings import coarsenings
 from equipoise.policies.policy import Policy
-from equipoise.policies.presets import extended, presets
-from equipoise.policies.scoped_measures import scale
+from equipoise.policies.presets import extended, presets, with_always
 from equipoise.policies.sections import (
     Candidate,
     Choose,
     Data,
+    EstimateTable,
     Intruder,
     Output,
     PolicyProblem,
@@ -40,6 +41,10 @@ from equipoise.tables import Exposed
 
 INTERNAL_FIELDS = ("folder", "written")
 """Fields that are not keys of a policy file."""
+DEFAULT_OBJECTIVE = "overlap"
+"""The utility by which releases are chosen where a policy weighs none."""
+FILE_FIELDS = ("like", "ptable", "ptables")
+"""Parameters of methods for tables that name files: by their path, or as NAME=PATH."""
 POLICY_FORMAT: Literal[1] = 1
 """Version of the policy format."""
 
@@ -73,9 +78,10 @@ class Job(Section):
     title: str | None = None
     table: Tabulation | None = None
     scenarios: tuple[Intruder, ...] = ()
+    estimates: tuple[EstimateTable, ...] = ()
     search: SearchSection = SearchSection()
     extends: str | None = None
-    slots: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    slots: dict[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     waive: dict[str, str] = field(default_factory=dict)
     format: Literal[1] = POLICY_FORMAT
     folder: Path = field(default=Path(), kw_only=True)
@@ -96,11 +102,13 @@ class Job(Section):
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, structural = checks.validated(cls, _with_always(plain), INTERNAL_FIELDS)
+        values, structural = checks.validated(cls, with_always(plain), INTERNAL_FIELDS)
         problems += structural
         needed = ("data",) if "table" in plain else ("data", "roles")
         problems += [PolicyProblem((name,), "is missing") for name in needed if name not in plain]
         safe = {"data": Data("."), "roles": {}, **values}
+        if "candidates" in safe:
+            safe["candidates"] = tuple(_with_paths(one, path.parent) for one in safe["candidates"])
         job = cls(**safe, folder=path.parent, written=source)
         problems += job._problems(failed={p.place[0] for p in problems})
         if problems:
@@ -125,6 +133,7 @@ class Job(Section):
             *checks.of_roles(self.roles, self.folder), *checks.of_scenarios(self.scenarios),
             *checks.of_limits(self.limits, self.scenarios), *checks.of_measures(self.measures, self.scenarios),
             *checks.of_weights(self.choose), *checks.of_candidates(self.candidates),
+            *checks.of_estimates(self.estimates),
         ]  # fmt: skip
         problems += [
             PolicyProblem(("waive", name), f"Only {WAIVABLE_ATTACK!r} can be waived, and its reason must be told.")
@@ -164,7 +173,8 @@ class Job(Section):
             if column in names(self.roles.get("keys", ()), "keys"):
                 yield PolicyProblem(("assume_unknown",), f"{column!r} is a key, which an intruder is taken to know.")
         if self.table is not None:
-            yield from (PolicyProblem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
+            of_records = {"scenarios": self.scenarios, "estimates": self.estimates}
+            yield from (PolicyProblem((n,), "are of records, not of tables.") for n, some in of_records.items() if some)
             try:
                 self._check_table()
             except EquipoiseError as error:
@@ -210,15 +220,21 @@ class Job(Section):
 
     def policy(self) -> Policy:
         return Policy(
-            self.limits, self.choose.prefer, self.allow, self.scenarios, self.choose.weights, extends=self.extends,
+            self.limits, self.choose.prefer, self.allow, self.scenarios, self.objective, extends=self.extends,
             assume_unknown=self.assume_unknown, keep_order=self.output.keep_order,
-            csv_formulas=self.output.csv_formulas,
+            csv_formulas=self.output.csv_formulas, estimates=tuple(one.query for one in self.estimates),
         )  # fmt: skip
+
+    @property
+    def objective(self) -> dict[str, float]:
+        """What the choice goes by: the weights, or the overlap of what users compute where records are searched."""
+        default = self.table is None and self.searches and self.choose.prefer == "utility"
+        return self.choose.weights or ({DEFAULT_OBJECTIVE: 1.0} if default or self.estimates else {})
 
     def scales(self) -> tuple[Measure, ...]:
         """The measures of the limits, then the others, each once."""
-        measures = [*self.policy().measures(), *(scale(text, self.scenarios) for text in self.measures)]
-        return tuple(dict.fromkeys(measures))
+        policy = self.policy()
+        return tuple(dict.fromkeys((*policy.measures(), *map(policy.measure_of, self.measures))))
 
     def read(self) -> Records:
         """The data with its roles; the path is relative to the policy file.
@@ -246,7 +262,8 @@ class Job(Section):
         if self.table is not None:
             return list(table_misfits(records, self.table, self.folder))
         unknown = absent(self.assume_unknown, records.schema(), ("assume_unknown",))
-        return [*misfits(records, self.candidates, self.limits, self.measures, self.scenarios), *unknown]
+        others = misfits(records, self.candidates, self.limits, self.measures, self.scenarios)
+        return [*others, *estimate_misfits(records, self.estimates), *unknown]
 
     def absent(self) -> list[PolicyProblem]:
         """Problems of files that the policy names and that do not exist."""
@@ -324,6 +341,7 @@ def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None 
         assume_unknown=policy.assume_unknown,
         output=Output(format=format, keep_order=policy.keep_order, csv_formulas=policy.csv_formulas),
         scenarios=policy.scenarios,
+        estimates=tuple(EstimateTable(query) for query in policy.estimates if isinstance(query, str)),
     )
     waive = {WAIVABLE_ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}
     return replace(job, waive=waive).again(records)
@@ -338,24 +356,27 @@ def _as_tables(policy: Policy) -> dict[str, Any]:
 def read_seed(path: Path) -> int:
     """The secret seed from its file."""
     try:
-        return int(json.loads(path.read_text(encoding="utf-8"))["seed"])
+        return int(json.loads(system.stored(path).read_text(encoding="utf-8"))["seed"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ParameterError(f"Cannot read a seed from {str(path)!r}.") from None
 
 
-def _with_always(plain: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The policy with the masks that are always used at the end of every candidate."""
-    always, candidates = plain.get("always"), plain.get("candidates", [{"coarsenings": True}])
-    if not isinstance(always, list) or not isinstance(candidates, list):
-        return plain
-    ended = [_ended_by(one, always) if isinstance(one, Mapping) else one for one in candidates]
-    return {**{name: value for name, value in plain.items() if name != "always"}, "candidates": ended}
+def _with_paths(candidate: Candidate, folder: Path) -> Candidate:
+    """The candidate with files that its masks name by their full paths, where they are beside the policy."""
+    masks = ({**mask, **{n: _full(mask[n], folder) for n in FILE_FIELDS if n in mask}} for mask in candidate.masks)
+    return replace(candidate, masks=tuple(masks))
 
 
-def _ended_by(candidate: Mapping[str, Any], masks: list[Any]) -> dict[str, Any]:
-    steps = {"then": candidate.get("coarsenings"), "masks": candidate.get("masks")}
-    ended = {name: candidate.get(name, []) for name, used in steps.items() if used}
-    return {**candidate, **{name: [*own, *masks] for name, own in ended.items() if isinstance(own, list)}}
+def _full(text: Any, folder: Path) -> Any:
+    """A path, or the path in NAME=PATH, in full where that file is beside the policy; of a list each."""
+    if isinstance(text, list | tuple):
+        return [_full(one, folder) for one in text]
+    if not isinstance(text, str) or not text:
+        return text
+    if (file := folder / text).exists():
+        return str(file.resolve())
+    name, sign, path = text.partition("=")
+    return f"{name}={_full(path, folder)}" if sign else text
 
 
 def _alternatives(candidate: Candidate) -> list[list[Mask]]:

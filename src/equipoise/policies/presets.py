@@ -19,7 +19,10 @@ JOINED_SECTIONS = ("limits", "choose", "search", "output", "waive", "slots")
 
 @dataclass(frozen=True)
 class Preset:
-    """A policy without data: what it is, its source, and what it is about: records or a table (of amounts alone)."""
+    """A policy without data: what it is, its source and what that says, and what it is about: records or a table.
+
+    `needs` has the roles without which a measure or a step of `always` is left out; `amounts` is of amounts alone.
+    """
 
     name: str
     words: str
@@ -29,6 +32,7 @@ class Preset:
     plain: Mapping[str, Any] = field(repr=False, hash=False)
     needs: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     amounts: bool = False
+    says: str = ""
 
 
 @cache
@@ -40,7 +44,7 @@ def presets() -> Mapping[str, Preset]:
     """
     import tomllib
 
-    paths = sorted(Path(__file__).with_name("preset_files").glob("*.toml"))
+    paths = sorted(Path(__file__).with_name("preset_files").glob("*.toml"), key=lambda path: path.stem)
     texts = {path.stem: path.read_text(encoding="utf-8") for path in paths}
     return {name: _preset(name, text, tomllib.loads(text)) for name, text in texts.items()}
 
@@ -49,7 +53,7 @@ def _preset(name: str, text: str, plain: dict[str, Any]) -> Preset:
     about = plain.pop("preset", {})
     return Preset(
         name, about.get("words", ""), about.get("source", ""), about.get("about", "records"), text, plain,
-        about.get("needs", {}), about.get("amounts", False),
+        about.get("needs", {}), about.get("amounts", False), about.get("says", ""),
     )  # fmt: skip
 
 
@@ -77,7 +81,7 @@ def extended(plain: Mapping[str, Any], folder: Path, path: tuple[str, ...] = ())
         raise ParameterError(f"The preset {name!r} is about records, and this policy has [table].")
     if "data" in plain:
         _refuse_slots(preset, plain)
-    return _join(_drop_measures(under, preset, plain), plain)
+    return _join(_drop_unneeded(under, preset, plain), plain)
 
 
 def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
@@ -92,13 +96,16 @@ def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
             raise ParameterError(f"The preset {preset.name!r} has no slot {name!r}.{hint(name, names)}")
 
 
-def _drop_measures(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The preset without measures of roles that no column has."""
+def _drop_unneeded(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset without measures and steps of roles that no column has."""
     roles = plain.get("roles", {})
     needs = {m: role for m, role in preset.needs.items() if not isinstance(roles, Mapping) or not roles.get(role)}
-    if "measures" not in under:
-        return dict(under)
-    return {**under, "measures": [m for m in under["measures"] if m not in needs]}
+    fitting = dict(under)
+    if "measures" in under:
+        fitting["measures"] = [m for m in under["measures"] if m not in needs]
+    if "always" in under:
+        fitting["always"] = [step for step in under["always"] if step.get("use") not in needs]
+    return fitting
 
 
 def _join(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,11 +142,22 @@ def _fill_slots(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str,
     preset = dict(under)
     trees = _table(_table(under, "roles"), "hierarchies")
     if trees:
-        filled = {c: tree for slot, tree in trees.items() for c in _columns(slot, slots)}
+        filled = {c: _tree(tree, slots) for slot, tree in trees.items() for c in _columns(slot, slots)}
         preset["roles"] = {**_table(under, "roles"), "hierarchies": filled}
     if "candidates" in under:
         preset["candidates"] = [_candidate(one, slots) for one in under["candidates"]]
     return preset
+
+
+def _tree(tree: Any, slots: Mapping[str, Any]) -> Any:
+    """A hierarchy with the policy's numbers in its slots."""
+    if isinstance(tree, list | tuple):
+        return [_tree(branch, slots) for branch in tree]
+    marked = {field: value[1:] for field, value in tree.items() if str(value).startswith(SLOT_MARK)}
+    for slot in marked.values():
+        if slot not in slots:
+            raise ParameterError(f"The preset asks for a number: name it under [slots], {slot}.")
+    return {**tree, **{field: slots[slot] for field, slot in marked.items()}}
 
 
 def _candidate(candidate: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,3 +187,18 @@ def _columns(slot: str, slots: Mapping[str, Any]) -> tuple[str, ...]:
 def slots_of(preset: Preset) -> tuple[str, ...]:
     """The columns that a policy which extends it should name under [slots]."""
     return tuple(dict.fromkeys(re.findall(rf'"{SLOT_MARK}(\w+)"', preset.text)))
+
+
+def with_always(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The policy with the masks that are always used at the end of every candidate."""
+    always, candidates = plain.get("always"), plain.get("candidates", [{"coarsenings": True}])
+    if not isinstance(always, list) or not isinstance(candidates, list):
+        return plain
+    ended = [_ended_by(one, always) if isinstance(one, Mapping) else one for one in candidates]
+    return {**{name: value for name, value in plain.items() if name != "always"}, "candidates": ended}
+
+
+def _ended_by(candidate: Mapping[str, Any], masks: list[Any]) -> dict[str, Any]:
+    steps = {"then": candidate.get("coarsenings"), "masks": candidate.get("masks")}
+    ended = {name: candidate.get(name, []) for name, used in steps.items() if used}
+    return {**candidate, **{name: [*own, *masks] for name, own in ended.items() if isinstance(own, list)}}

@@ -12,6 +12,9 @@ from equipoise.presentation.numbers import listed
 from equipoise.recipe.catalogue import family
 from equipoise.risk import RevealingColumns
 
+MAX_NAMED = 100
+"""Columns that a refusal names."""
+
 
 def undeclared(revealing: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """The revealing columns of which a policy says nothing: neither a limit, nor that nobody knows them."""
@@ -38,9 +41,12 @@ def refuse_undeclared(revealing: pl.DataFrame, policy: Policy) -> None:
     """Refuse a release with columns that single people out and of which the policy says nothing."""
     rest = undeclared(revealing, policy)
     if rest.height:
-        declared = ", ".join(f'"{column}"' for column in enough_columns(rest))
+        columns, words = enough_columns(rest), column_words(rest)
+        declared = ", ".join([f'"{column}"' for column in columns[:MAX_NAMED]] + ["..."] * (len(columns) > MAX_NAMED))
+        if len(words) > MAX_NAMED:
+            words = [*words[:MAX_NAMED], f"{len(words) - MAX_NAMED:,} more"]
         raise RefusedError(
-            f"Nothing was released: whoever knows them is led to few people by {listed(column_words(rest))}, and the "
+            f"Nothing was released: whoever knows them is led to few people by {listed(words)}, and the "
             "policy does not say what becomes of them. Mask these columns, limit revealing_columns, or declare that "
             f"nobody knows them: assume_unknown = [{declared}]."
         )

@@ -22,6 +22,10 @@ class Data(Section):
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
+    missing_codes: tuple[str, ...] = ()
+    skip_rows: int | None = None
+    header_rows: int | None = None
     sheet: str | None = None
     metadata: str | None = None
 
@@ -87,6 +91,14 @@ class Intruder(Section):
 
 
 @dataclass(frozen=True)
+class EstimateTable(Section):
+    """[[estimates]]: an analysis that users of the data make, and why; `overlap` says how well releases keep it."""
+
+    query: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class LimitTable(Section):
     """A limit with more than its bound: why, for which scenario, within which groups, for the worst record."""
 
@@ -114,7 +126,7 @@ class PolicyProblem:
         return shortened(f"{where}{place_text(self.place)}: {self.words}")
 
     def to_plain(self) -> dict[str, Any]:
-        return {"line": self.line, "place": place_text(self.place), "problem": self.words}
+        return {"line": self.line, "place": place_text(self.place), "problem": shortened(self.words)}
 
 
 def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:

@@ -12,6 +12,7 @@ from equipoise.data.tables.count_table import DEFAULT_TOP, table
 from equipoise.data.tables.ready_table import Ready
 from equipoise.data.tables.statistic import FORMS, Percentile, statistic_of
 from equipoise.data.tables.table import Table
+from equipoise.ground import system
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.options import option
 from equipoise.ground.randomness import Draws
@@ -151,7 +152,7 @@ class Tabulation(Section, TableLayout):
 
         An a-priori file is kept by its full path.
         """
-        apriori = str((folder / self.apriori).resolve()) if self.apriori else None
+        apriori = str(system.without_links(folder / self.apriori)) if self.apriori else None
         trees = {column: tree.to_plain() for column, tree in self.trees(records, folder).items()}
         return replace(self, hierarchies=trees, apriori=apriori)
 

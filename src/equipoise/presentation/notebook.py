@@ -12,11 +12,13 @@ from equipoise.presentation.svg import static_chart
 if TYPE_CHECKING:
     from equipoise.inspection.assess import Assessment
     from equipoise.intrusion.attack import Attack
+    from equipoise.policies.policy import Policy
+    from equipoise.releases.in_memory import Balanced
     from equipoise.releases.release import Release
     from equipoise.releases.tabulated import Tabulated
     from equipoise.search.best_coarsening import BestCoarsening
     from equipoise.search.frontier import Frontier
-    from equipoise.trials.trial import Trial
+    from equipoise.trials.trial import Trial, Trials
 
 MAX_ROWS = 12
 """Most rows of a table."""
@@ -78,6 +80,40 @@ def release_html(release: "Release") -> str:
     )
 
 
+def balanced_html(balanced: "Balanced") -> str:
+    """A release in memory: what it assumes first, the scores, and what was not done."""
+    return card(
+        f"Released in memory: {balanced.trial.words()}",
+        *(paragraph(sentence) for sentence in balanced.assumptions),
+        *(paragraph(reason) for reason in balanced.verdict.reasons[:MAX_ROWS]),
+        scores_grid(balanced.trial.scores),
+        paragraph("Nothing was written and no further attack was tried: name a folder for that.", faint=True),
+    )
+
+
+def trials_html(trials: "Trials") -> str:
+    """Trials: what each does and what it scored, and how many recipes could not be run."""
+    if not trials:
+        return card("No trials")
+    heads = ["Recipe", *map(title, trials[0].scores.keys())]
+    rows = ([t.words(), *(value_text(s.value, s.unit) for s in t.scores)] for t in trials[:MAX_ROWS])
+    rest, failed = len(trials) - MAX_ROWS, len(trials.left_out)
+    notes = [f"{rest:,} more." if rest > 0 else "", f"{failed:,} recipes could not be run." if failed else ""]
+    return card(f"{len(trials):,} trials", grid(heads, rows), *(paragraph(note, faint=True) for note in notes))
+
+
+def policy_html(policy: "Policy") -> str:
+    """A policy: every limit with its reason, and what is assumed."""
+    rows = [[limit.score, f"{limit.sign} {limit.bound:g}", limit.reason] for limit in policy.parsed]
+    table = grid(["Score", "Must be", "Why"], rows, words=3) if rows else paragraph("No limits.")
+    unknown = f"Assumes that nobody knows {', '.join(policy.assume_unknown)}." if policy.assume_unknown else ""
+    allowed = f"Released though they look like identifiers: {', '.join(policy.allow)}." if policy.allow else ""
+    order = "Keeps the order of the records." if policy.keep_order else ""
+    preset = f" (extends {policy.extends})" if policy.extends else ""
+    notes = (unknown, allowed, order, f"Inside the limits, {policy.prefer} is preferred.")
+    return card(f"Policy{preset}", table, *(paragraph(note, faint=note is notes[-1]) for note in notes))
+
+
 def assessment_html(assessment: "Assessment") -> str:
     """An assessment: its scores, and what each key does. Neither categories nor records."""
     rows = assessment.keys.head(MAX_ROWS).to_dicts()
@@ -85,8 +121,11 @@ def assessment_html(assessment: "Assessment") -> str:
     table = grid(["Key", "Categories", "Uniques without it"], keys) if keys else ""
     others = [[" and ".join(filter(None, row[:2])), value_text(row[2], "share")] for row in assessment.revealing.rows()]
     revealing = grid(["Other columns, if known", "Single out"], others[:MAX_ROWS]) if others else ""
+    rows = assessment.helps.head(MAX_ROWS).to_dicts()
+    levels = [[row["key"], row["level"], value_text(row["removed"], "share")] for row in rows]
+    helps = grid(["Key, if coarsened", "Level", "Uniques removed"], levels, words=2) if levels else ""
     scores = assessment.scores
-    return card(f"{number(assessment.records)} records", scores_grid(scores), table, revealing, _notes(scores))
+    return card(f"{number(assessment.records)} records", scores_grid(scores), table, helps, revealing, _notes(scores))
 
 
 def attack_html(attack: "Attack") -> str:

@@ -26,6 +26,8 @@ SCOPE_WORDS = {"scenario": "scenario {}", "by": "worst group of {}", "worst": "w
 """Words for a measure taken for one intruder, within groups, or of the worst record."""
 MAX_BRIEF_LETTERS = 48
 """Most letters of a name on an axis."""
+MAX_LISTED_VALUES = 5
+"""Most values of a parameter in the name of a score; the policy has them all."""
 EXACT_TOLERANCE = 0.001
 """A share this close to a fraction is called equal to it."""
 
@@ -76,6 +78,8 @@ def _parameter(text: str) -> str:
     """A parameter as people write it; several values are a list."""
     name, mark, value = text.partition("=")
     several = _parts(value[1:-1]) if value.startswith("(") and value.endswith(")") else []
+    if len(several) > MAX_LISTED_VALUES:
+        several = [*several[: MAX_LISTED_VALUES - 1], f"{len(several) - MAX_LISTED_VALUES + 1} others"]
     plain = listed(several) if several else value
     words = re.sub(r"\.0\b", "", plain.replace("'", ""))
     return f"{name} = {words}" if mark else re.sub(r"\.0\b", "", text.replace("'", ""))

@@ -12,6 +12,7 @@ from equipoise.data.records import Records
 
 RENDERERS_MODULE = "equipoise.doors.report"
 PAGES: dict[str, str | Callable[..., str]] = {
+    "Assessment": "render_assessment",
     "Attack": "render_attack",
     "Published": "render_publish",
     "Refused": "render_refused",

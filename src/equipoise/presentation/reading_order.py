@@ -28,6 +28,7 @@ BRACKETS = re.compile(rf"[\[(\]]\s*{ENDS}\s*([\])\[])")
 RANGE = re.compile(rf"(\D*?)({NUMBER})\s*(?:-|–|—|to|until|\.\.+)\s*({NUMBER})\D*")
 SINGLE = re.compile(rf"(\D*?)({NUMBER})(\D*)")
 THOUSANDS = re.compile(r"(?<=\d)[,\u202f\u00a0'’ ](?=\d{3}(?!\d))")
+ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 UNITS = re.compile(r"[€$£]|\b(?:aged?|from|eur|usd|the|than)\b")
 BELOW = re.compile(r"<|≤|\b(?:under|below|less|fewer|up to|at most|max|maximum|until|younger|(?:not?) (?:more|over))\b")
 ABOVE = re.compile(r">|≥|\b(?:over|above|more|at least|min|minimum|older|from|greater|(?:not?) (?:less|fewer|under))\b")
@@ -56,6 +57,8 @@ def reading_key(label: str) -> Key:
     ['under 1', '1-9', '10-49', '50-249', '250+', 'Total']
     >>> sorted(["10 and over", "5 to 9", "<5", "EQ11", "EQ2", "Mar", "Feb"], key=reading_key)
     ['<5', '5 to 9', '10 and over', 'Feb', 'Mar', 'EQ2', 'EQ11']
+    >>> sorted(["9th", "12th", "1st-4th", "5th-6th"], key=reading_key)
+    ['1st-4th', '5th-6th', '9th', '12th']
     """
     text = label.strip().lower().replace("−", "-")
     if label == MISSING or not text:
@@ -72,6 +75,7 @@ def _band(text: str) -> tuple[float, ...] | None:
     if match := BRACKETS.fullmatch(text):
         low, high = (_end(end) for end in match.groups()[:2])
         return (high, float(match[3] == "]"), low) if low <= high else None
+    text = ORDINAL.sub("", text)
     plain = THOUSANDS.sub("", UNITS.sub("", text)).strip()
     if match := RANGE.fullmatch(plain):
         low, high = float(match[2]), float(match[3])
@@ -129,7 +133,7 @@ def nodes_in_order(axis: Axis) -> list[tuple[int, int]]:
 
 
 def _node_keys(axis: Axis) -> list[Key]:
-    """The key of each node: a group with a name stands where its first member does, if that is a number or period."""
+    """The key of each node: a group stands where its first member does, if that was declared or is a number."""
     labels = axis.nodes.to_list()
     own, places = [reading_key(label) for label in labels], {label: i for i, label in enumerate(axis.declared)}
     first = own.copy()
@@ -140,7 +144,12 @@ def _node_keys(axis: Axis) -> list[Key]:
                 node, member = above[leaf], own[chain[0][leaf]]
                 if own[node][0] == TEXTS and member[0] in (BANDS, PERIODS):
                     first[node] = member
-    return [(places.get(label, len(places)), *pair) for label, *pair in zip(labels, first, own, strict=True)]
+    rank = [places.get(label, len(places)) for label in labels]
+    for chain in axis.chains if places else ():
+        for above in chain[1:-1]:
+            for leaf, node in zip(chain[0], above, strict=True):  # in the order of the rows, leaves stand before groups
+                rank[node] = min(rank[node], rank[leaf])
+    return [(place, *pair) for place, *pair in zip(rank, first, own, strict=True)]
 
 
 def row_order(table: Table) -> Integers:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data import engines
-from equipoise.data.records import Records
+from equipoise.data.records import Records, joined_texts
 from equipoise.files import parts, read
 from equipoise.ground.errors import EquipoiseError
 
@@ -75,7 +75,7 @@ def content_of(table: pl.DataFrame) -> str:
     names = sorted(table.columns)
     digest = hashlib.sha256("\x1f".join(names).encode())
     texts = canonical_texts(table.select(names))
-    rows = table.select(pl.concat_str(texts, separator="\x1f").alias("row"))["row"].sort()
+    rows = joined_texts(table, texts).sort()
     for start in range(0, len(rows), CHUNK_ROWS):
         digest.update(("\x1e" + "\x1e".join(rows[start : start + CHUNK_ROWS].to_list())).encode())
     return digest.hexdigest()

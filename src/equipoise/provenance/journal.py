@@ -20,6 +20,7 @@ from typing import Any
 
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, EquipoiseError
+from equipoise.ground.interrupts import uninterrupted
 from equipoise.ground.randomness import new_seed
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
@@ -27,6 +28,7 @@ from equipoise.recipe.catalogue import own, to_plain
 from equipoise.recipe.recipe import Recipe
 
 FORMAT = 1
+HEAD = b'{"format"'
 SCORE_FIELDS = tuple(f.name for f in fields(Score) if f.name not in ("cells", "records"))
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "scipy")
 SYNC_SECONDS = 0.2
@@ -51,6 +53,7 @@ class Journal:
 
         `depends` is the text of all that scores depend on beside data and recipe; `seed` defaults to the journal's.
         """
+        _refuse_other_files(path)
         lines, size = _whole_lines(path)
         with suppress(ValueError, KeyError, TypeError, IndexError, EquipoiseError):
             head = lines[0]
@@ -66,8 +69,6 @@ class Journal:
     def _new(cls, path: Path, data: Digest, depends: str, seed: int) -> "Journal":
         key = secrets.token_bytes(32)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise DataError(f"{str(path)!r} is a folder: the journal of the search cannot be written there.")
         path.unlink(missing_ok=True)
         system.write(path, _json_line(_head(key, data, depends, seed)), private=True)
         return cls(path, key, seed)
@@ -96,8 +97,9 @@ class Journal:
         return hmac.new(self.key, text.encode(), hashlib.sha256).hexdigest()[:32]
 
     def remove(self) -> None:
-        """Delete the journal after the release."""
-        self.path.unlink(missing_ok=True)
+        """Delete the journal after the release; a request to end waits for it."""
+        with uninterrupted():
+            self.path.unlink(missing_ok=True)
 
 
 def mask_text(mask: Mask) -> str:
@@ -118,7 +120,8 @@ def _as_json(value: Any) -> Any:
 
 def beside(folder: Path) -> Path:
     """Path of the journal of a release folder during the search."""
-    return folder.with_name(f".{folder.name}.journal")
+    place = folder if folder.name not in ("", "..") else system.without_links(folder)
+    return place.with_name(f".{place.name}.journal")
 
 
 def _head(key: bytes, data: Digest, depends: str, seed: int) -> dict[str, Any]:
@@ -131,6 +134,21 @@ def _head(key: bytes, data: Digest, depends: str, seed: int) -> dict[str, Any]:
         | {one.package: one.version for one in own().methods.values()},
         "seed": str(seed),
     }
+
+
+def _refuse_other_files(path: Path) -> None:
+    """Refuse a folder, and a file that is no journal: it would be replaced, and be gone at the end."""
+    if path.is_dir():
+        raise DataError(f"{str(path)!r} is a folder: the journal of the search cannot be written there.")
+    if path.exists() and not (path.is_file() and (path.suffix == ".journal" or _begins_as_journal(path))):
+        raise DataError(f"{str(path)!r} is no journal of a search: name another file, or remove it.")
+
+
+def _begins_as_journal(path: Path) -> bool:
+    """Whether a file is a journal by its first bytes, of which a killed run may have left few or none."""
+    with path.open("rb") as file:
+        begin = file.read(len(HEAD))
+    return HEAD.startswith(begin)
 
 
 def _whole_lines(path: Path) -> tuple[list[Any], int]:

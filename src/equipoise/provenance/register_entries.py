@@ -27,7 +27,7 @@ def refuse_edited(book: Mapping[str, Any], path: str) -> None:
     for name, kind in BOOK.items():
         if name in book and not fits(book[name], kind):
             raise ParameterError(f"The register {path!r} was edited: {name!r} is not what it should be.")
-    if not all(c in "0123456789abcdef" for c in book["key"]) or not book["key"]:
+    if not all(c in "0123456789abcdef" for c in book["key"]) or not book["key"] or len(book["key"]) % 2:
         raise ParameterError(f"The register {path!r} was edited: its key is none.")
     for number, entry in enumerate(book.get("releases", ()), 1):
         if wrong := _wrong(entry):

@@ -21,7 +21,7 @@ from equipoise.data.tables.record_sets import Members, counted_members
 from equipoise.data.tables.table import Table
 from equipoise.files import read
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, ParameterError
 from equipoise.provenance.fingerprint import hash_of
 from equipoise.provenance.people_tokens import CONTENT, ID, PERSON
 from equipoise.provenance.seed_register import EarlierRelease, Register, RegisterView
@@ -54,6 +54,11 @@ def with_earlier_tables(new: Table, register: Register | None, records: Records,
     Which records the cells of all of them hold is told by the tokens of people. A table whose records are not known is
     taken for one of the same records where it adds up the same column, and left out where it does not.
     """
+    if register is not None and "gross" in new.more.columns:
+        raise ParameterError(
+            "A register audits a cell by the parts of it in earlier tables, which say nothing of the rest where values "
+            "may be negative: leave the register out, or release gains and losses as two tables."
+        )
     if register is None or not (entries := register.tables(records)):
         return new
     view = register.view(records)

@@ -105,6 +105,12 @@ class RegisterView:
     names: frozenset[str]
     earlier: tuple[EarlierRelease, ...]
 
+    @property
+    def revised(self) -> bool:
+        """Whether records that are told by their content alone are in no earlier table: new ones, or revised."""
+        tables = (one for one in self.earlier if one.entry["kind"] == "table")
+        return not self.tokens.records.roles.id and any((one.places < 0).any() for one in tables)
+
 
 @dataclass(frozen=True)
 class Register:
@@ -221,7 +227,10 @@ class Register:
     @property
     def shelf(self) -> Path:
         """The private folder beside the register with the cells of tables."""
-        return Path(self.path).with_name(f"{Path(self.path).name}.tables")
+        place = Path(self.path) if Path(self.path).name not in ("", "..") else system.without_links(self.path)
+        if not place.name:
+            raise DataError(f"{str(self.path)!r} is no file: name the register to write.")
+        return place.with_name(f"{place.name}.tables")
 
     @contextmanager
     def shelving(self) -> Iterator[None]:
@@ -312,7 +321,7 @@ class Register:
         if not path.exists():
             return {"format": FORMAT, "key": self.first_key, "assets": {}, "releases": []}
         try:
-            book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), parse_constant=no_number)
+            book: dict[str, Any] = json.loads(system.stored(path).read_text(encoding="utf-8"), parse_constant=no_number)
         except (OSError, ValueError):
             book = {}
         formats = (FORMAT, OLD_FORMAT)

@@ -11,6 +11,8 @@ import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
+from equipoise.files import CsvFormulas, csv_formulas
+from equipoise.files.memory import refuse_work
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.options import option, with_options
@@ -151,6 +153,7 @@ class PublishOptions(PublicationOptions):
         cli="path", metavar="DIR or FILE",
     )  # fmt: skip
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    csv_formulas: CsvFormulas = csv_formulas()
     name: str | None = option(None, "What the page calls the survey; the name of its file unless given.")
 
     def __post_init__(self) -> None:
@@ -176,11 +179,12 @@ def publish(source: Any, options: PublishOptions) -> Published:
     """
     place = Path(options.out) if options.out is not None else None
     if place is not None:
-        decision_files.refuse(place, options.overwrite)
+        reads = (source.source.path,) if isinstance(source, Records) and source.source else ()
+        decision_files.refuse(place, options.overwrite, reads)
     outcome = _decided(source, options)
     if place is not None:
         file = source_name(source, "the survey") if isinstance(source, Records) else "the table"
-        decision_files.write(outcome, place, options.overwrite, options.name or file)
+        decision_files.write(outcome, place, options.overwrite, options.name or file, options.csv_formulas)
     return outcome
 
 
@@ -188,6 +192,8 @@ def _decided(source: Any, options: PublishOptions) -> Published:
     """The publication, its decision, and all that is said beside it."""
     others = dict(_rival(one, options.nonpublication) for one in options.compare)
     others = others or _wrong(options.disclosure, options.nonpublication)
+    if isinstance(source, Records):
+        refuse_work(source, "decide on", options.domain, options.target)
     whole = publication(source, **options.model)
     chosen = whole.choose(risk_at_most=options.risk_at_most, publish_share=options.publish_share, cutoff=options.cutoff)
     exchange = options.cutoff if options.cutoff is not None else _exchange(chosen)

@@ -14,10 +14,13 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Coarsening, Mask, Measure, Rule, label, name_of
+from equipoise.methods.parameters import as_float
 from equipoise.recipe.catalogue import form, listed_family, typed
 
 Data = TypeVar("Data", Records, Table)
 """What masks change: records, or a table."""
+MAX_RANGE_VALUES = 100_000
+"""Values of one range: more are no choice, and would fill the memory."""
 UNSEEN = ("coarsen_weights", "drop_direct_identifiers", "renumber", "shuffle_order")
 """Masks that move nothing on a map."""
 
@@ -118,19 +121,25 @@ def spread(value: Any, plural: bool) -> Sequence[Any]:
     if isinstance(value, Mapping) and set(value) & {"from", "to"}:
         if set(value) != {"from", "to", "steps"}:
             raise ParameterError("A range has from, to and steps, and nothing else.")
-        steps = value["steps"]
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise ParameterError("steps must be a whole number, 1 or more.")
-        if not all(isinstance(value[end], int | float) and isfinite(value[end]) for end in ("from", "to")):
-            raise ParameterError("from and to must be numbers.")
-        if value["from"] > value["to"]:
+        low, high, steps = range_parts(value)
+        if low > high:
             raise ParameterError("from must not be above to.")
-        return [float(v) for v in np.linspace(value["from"], value["to"], steps)]
+        return [float(v) for v in np.linspace(low, high, steps)]
     if isinstance(value, list) and (not plural or (value and isinstance(value[0], list))):
         if not value:
             raise ParameterError("An empty grid gives no recipe.")
         return value
     return [value]
+
+
+def range_parts(ends: Mapping[str, Any], default_steps: int = 2) -> tuple[float, float, int]:
+    """Both ends of a range, as numbers that floats can hold, and its steps."""
+    low, high, steps = as_float(ends["from"]), as_float(ends["to"]), ends.get("steps", default_steps)
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_RANGE_VALUES:
+        raise ParameterError(f"steps must be a whole number from 1 to {MAX_RANGE_VALUES:,}.")
+    if not isfinite(high - low):
+        raise ParameterError("from and to must be numbers, and not too large.")
+    return low, high, steps
 
 
 def recipes(*steps: Mask | Iterable[Mask | None], seed: int | None = None) -> tuple[Recipe, ...]:

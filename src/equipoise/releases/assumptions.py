@@ -12,12 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from equipoise.attacks import Informed, Linkage, Nearest
+from equipoise.data.aligned_files import aligned
+from equipoise.data.blanked_keys import with_blanks
 from equipoise.data.cells import count
+from equipoise.data.numeric_columns import floats
 from equipoise.data.records import Records, collect_one
+from equipoise.data.repeated_values import unit_columns
 from equipoise.data.roles import Roles
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.revealing import NO_COLUMNS, enough_columns
@@ -27,14 +33,24 @@ from equipoise.policies.checks import suited
 from equipoise.policies.policy import Policy
 from equipoise.policies.revealed_columns import assumed_unknown, undeclared
 from equipoise.policies.scoped_measures import Wanted
-from equipoise.presentation.numbers import listed
+from equipoise.presentation.numbers import brief, listed
 from equipoise.recipe.catalogue import parse
-from equipoise.risk import Composition, Recognisable
+from equipoise.risk import (
+    Composition,
+    Household,
+    Individual,
+    Journalist,
+    LogLinear,
+    Marketer,
+    Recognisable,
+)
 
 MAX_OTHER_COLUMNS = 2
 """Columns beside the keys that are taken to be known together."""
 MIN_SHARE_LEFT, BLANK = 0.25, "__eq_blank"
 """Share of a column's values below which little is left of it; what the name of its share of blanks ends in."""
+GIANTS, NEAR_SHARE, MIN_TOLD_SHARE, MIN_SHARING = 10, 0.1, 0.5, 3
+"""Largest values that are looked at, what is near them, the share of them that must be said; who hides a value."""
 MAX_LINKED, MAX_ASSIGNED = 250_000, 10_000
 """Records up to which stronger attacks than those limited are tried, and among them one-to-one assignment."""
 
@@ -63,16 +79,36 @@ def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> 
         yield f"Assumes that an intruder knows {columns}."
     if policy.keep_order:
         yield "Assumes that nobody knows the order of the records, which was kept."
+    yield from _unknown_participants(released.roles, policy)
     yield from _unknown_records(released.roles)
     yield from _unknown_members(released.roles, policy)
     yield from _unread_law(released, policy)
+    if with_blanks(released) is not released and _columns_words(released):
+        yield "Assumes that nobody tells from other columns which key values were exchanged among records."
     if keys and any(axis.null_count() for axis in count(released).cube.axes):
         yield from _unread_blanks(released)
 
 
 def shortcomings(released: Records, original: Records, scores: Scores, policy: Policy) -> tuple[str, ...]:
-    """Columns of which nothing is left, and limits on a link that a stronger intruder passes by, as sentences."""
-    return (*_emptied_columns(released, original), *_stronger_links(released, original, scores, policy))
+    """That nothing was changed, columns of which nothing is left, giants, limits that a stronger intruder passes by."""
+    return (
+        *_unchanged(released, original),
+        *_emptied_columns(released, original),
+        *_known_giants(released, original, scores),
+        *_stronger_links(released, original, scores, policy),
+    )
+
+
+def _unchanged(released: Records, original: Records) -> Iterator[str]:
+    """A release of the file as it came is one in name only, also after masks that found nothing to do."""
+    touched = dict.fromkeys(c for law in released.history for c in law.columns)
+    columns = tuple(c for c in touched if c in original.schema() and c in released.schema())
+    if released.synthetic or len(columns) < len(touched) or released.height() < original.height():
+        return
+    with suppress(EquipoiseError):
+        pair = aligned(released, original, columns) if columns else None
+        if pair is None or (pair[0].schema == pair[1].schema and pair[0].equals(pair[1])):
+            yield "Nothing was changed: every value that is released is as it was collected."
 
 
 def _emptied_columns(released: Records, original: Records) -> Iterator[str]:
@@ -91,6 +127,34 @@ def _emptied_columns(released: Records, original: Records) -> Iterator[str]:
         yield f"Little is left of {listed(few)}: masking made more than three in four values of a column blank."
 
 
+def _known_giants(released: Records, original: Records, scores: Scores) -> Iterator[str]:
+    """Changed numbers whose largest values are told, though a share of all values, or of people, hides them."""
+    schema, roles = released.schema(), original.roles
+    touched = dict.fromkeys(c for law in released.history for c in law.columns if c != roles.weight)
+    changed = [c for c, kind in original.schema().items() if c in touched and kind.is_numeric() and c in schema]
+    columns = [c for c in changed if schema[c].is_numeric() and c not in (*roles.keys, *unit_columns(original))]
+    if released.synthetic or not columns:
+        return
+    reported = max((score.value for score in scores if score.name.startswith("known_within")), default=0.0)
+    with suppress(EquipoiseError):
+        new, old = aligned(released, original, tuple(columns))
+        shares = {c: _share_of_giants_told(floats(new, (c,))[:, 0], floats(old, (c,))[:, 0]) for c in columns}
+        if readable := [c for c, share in shares.items() if share >= MIN_TOLD_SHARE and share > reported]:
+            yield (
+                f"Assumes that nobody knows who is largest in {listed(readable)}: of the ten largest values half or "
+                "more are told to within 10 %, by their records or their ranks."
+            )
+
+
+def _share_of_giants_told(masked: Floats, true: Floats) -> float:
+    """Of the values largest in size, those that few share and that the person's record or the same rank tells."""
+    giants = np.argsort(-np.abs(np.nan_to_num(true)), kind="stable")[:GIANTS]
+    truth, ranked = true[giants], np.sort(np.abs(np.nan_to_num(masked)))[::-1][:GIANTS]
+    near = np.abs(masked[giants] - truth) <= NEAR_SHARE * np.abs(truth)
+    few = np.array([(true == value).sum() < MIN_SHARING for value in truth], dtype=bool)
+    return float((few & (near | (ranked == np.abs(truth)))).sum() / GIANTS)
+
+
 def _stronger_links(released: Records, original: Records, scores: Scores, policy: Policy) -> Iterator[str]:
     """Limits on links by one attack, where an intruder who has read the laws, or assigns all records, links more."""
     limited = [m for m in policy.measures() if isinstance(getattr(m, "inner", m), Nearest | Linkage)]
@@ -103,7 +167,7 @@ def _stronger_links(released: Records, original: Records, scores: Scores, policy
             holds = all(limit.holds(replace(score, value=reach)) for limit in policy.parsed if limit.score == name)
             yield (
                 "Assumes that nobody has read how the file was masked, nor links all records at once: such an intruder "
-                f"finds more people than {name} says, {'still within' if holds else 'and more than'} its limit"
+                f"finds more people than {brief(name)!r} says, {'still within' if holds else 'and more than'} its limit"
                 f"{'' if holds else ' allows'}."
             )
 
@@ -148,20 +212,41 @@ def _columns_words(released: Records) -> str:
     return "the keys or the other columns, not both" if others else ""
 
 
+def _unknown_participants(roles: Roles, policy: Policy) -> Iterator[str]:
+    """Limits on risks in a population, among whose people those in the file are taken to be hidden."""
+    limited = [m for m in map(_measure, policy.limits) if isinstance(m, Measure) and _counts_population(m, roles)]
+    if names := dict.fromkeys(label(measure).partition("(")[0] for measure in limited):
+        words = f"the limit on {listed(names)} counts everybody in the population"
+        yield f"Assumes that nobody knows who is in the file: {words}."
+
+
+def _counts_population(measure: Measure, roles: Roles) -> bool:
+    if isinstance(measure, Individual | Household | Journalist | LogLinear) and roles.weight:
+        return True
+    if isinstance(measure, Journalist | Marketer) and measure.population is not None:
+        return True
+    return (getattr(measure, "fraction", None) or 1.0) < 1
+
+
 def _unknown_records(roles: Roles) -> Iterator[str]:
     """Words of the columns where they are words: one stay of a patient, else one record of a person."""
     if roles.person:
         record, person = _noun(roles.id, "person") or "record", _noun(roles.person, "person") or "person"
         yield f"Assumes that only one {record} of a {person} is known, not how many there are."
+        yield f"Assumes that every {person} who fits is as likely: who guesses the one who fits most often finds more."
 
 
 def _unread_law(released: Records, policy: Policy) -> Iterator[str]:
-    """After a random mask on the keys, what no limit binds: the law of the mask, and the columns beside the keys."""
-    moved = released.randomised & {*released.roles.keys}
+    """After a random mask on the keys, what no limit binds: the law of the mask, and the columns beside the keys.
+
+    Who stood out and was swapped is looked for among the partners: of the measures only `Informed` does so.
+    """
+    moved = with_blanks(released).randomised & {*released.roles.keys}
     if not moved:
         return
     limited = [measure for measure in map(_measure, policy.limits) if isinstance(measure, Measure)]
-    if not any(suited(measure) for measure in limited):
+    swapped = any(law.mask == "swap" for law in released.history if moved.intersection(law.columns))
+    if not any(isinstance(m, Informed) if swapped else suited(m) for m in limited):
         yield "Assumes that nobody knows how keys were changed at random: no limit binds the probability of a match."
     elif not any(isinstance(measure, Recognisable) for measure in limited) and _beside(released, moved):
         yield "Assumes that nobody reads other columns beside keys changed at random: recognisable is not limited."

@@ -6,14 +6,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 from equipoise.data.records import Records
-from equipoise.files import FORMATS
-from equipoise.files.memory import COPIES_FOR_RELEASE, refuse_work
-from equipoise.ground.errors import Cancelled, EquipoiseError, RefusedError
+from equipoise.data.roles import Roles
+from equipoise.files import FORMATS, CsvFormulas, csv_formulas
+from equipoise.files.memory import refuse_work
+from equipoise.ground import system
+from equipoise.ground.errors import Cancelled, EquipoiseError, ParameterError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress
+from equipoise.ground.randomness import new_seed
 from equipoise.ground.whole_files import held, refuse_inside, refuse_page, watching, write_whole
 from equipoise.inspection.assess import refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import without_direct
@@ -27,6 +30,7 @@ from equipoise.provenance.fingerprint import keyed_hash
 from equipoise.provenance.journal import Journal, beside
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
+from equipoise.releases.in_memory import Balanced, as_records, balanced_in_memory, job_of_frame
 from equipoise.releases.plan import Ends, Plan, candidates_of, chosen_of, trials_of
 from equipoise.releases.refusal import Refused, refused_of
 from equipoise.releases.release import Release, release
@@ -49,12 +53,20 @@ class BalanceOptions:
         None, "A page to write, for internal use, also when the policy refuses.", cli="path", metavar="REPORT.html"
     )
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    roles: Roles | None = option(None, "The roles of a frame's columns, where the policy does not say them.")
     progress: Progress | None = option(None, "Called with (done, total, what); returning False stops.")
 
 
 @with_options(BalanceOptions)
-def balance(policy: str | Path, options: BalanceOptions) -> Release | TableRelease:
+def balance(
+    source: Any = None, policy: str | Path | Policy | None = None, *, options: BalanceOptions
+) -> Release | TableRelease | Any:
     """The main job: read what a policy file names, try its candidates, choose the best inside limits, release it.
+
+    `eq.balance("policy.toml")` reads the data that the policy names. `eq.balance(frame, policy=...)` takes a frame (or
+    Records) in its place; the policy is a file, the name of a preset, a `Policy` of limits whose candidates are
+    proposed, or proposed as by `eq.init` when not given. Of a frame nothing is written without `out`: the result is in
+    memory, a `Balanced` with `to_native`, `to_pandas` and `to_polars`.
 
     A policy with a [table] section releases a table. `report` is a page to write, an internal one, also when the policy
     refuses: then `RefusedError` is raised, naming the nearest and what each limit would have to be; its `about` is a
@@ -63,17 +75,41 @@ def balance(policy: str | Path, options: BalanceOptions) -> Release | TableRelea
     What was tried is written down as it goes, in a private journal beside the folder: a run that was stopped or killed
     goes on where it was, with the same seed, and ends in the same release.
     """
-    path, report = Path(policy), Path(options.report) if options.report is not None else None
+    if source is None and policy is None:
+        raise ParameterError("Give a policy file, or a frame and its policy.")
+    if (policy is not None and source is not None) or not isinstance(source, str | Path | None):
+        return _frame_balanced(source, policy, options)
+    path, report = Path(str(policy or source)), Path(options.report) if options.report is not None else None
     job = Job.load(path)
     folder = Path(options.out) if options.out is not None else job.target(path)
     if report is not None:
-        refuse_page(report, options.overwrite)
+        refuse_page(report, options.overwrite, reads=(path, job.folder / job.data.path))
         refuse_inside(report, folder)
     with refusal_on(report) if report is not None else nullcontext():
         result = balanced(job, folder, overwrite=options.overwrite, progress=options.progress)
     if report is not None:
         write_whole(report, result.report.read_text(encoding="utf-8"))
     return result
+
+
+def _frame_balanced(source: Any, policy: str | Path | Policy | None, options: BalanceOptions) -> Release | Balanced:
+    """The best release of a frame: in a folder where one is named, else in memory."""
+    job, records = job_of_frame(source, policy, options.roles)
+    if options.out is not None:
+        folder = Path(options.out)
+        with held(folder):
+            overwrite = options.overwrite or unsaid(folder, journal_of(job, folder))
+            return cast(Release, _balanced(job, folder, overwrite, options.progress, records))
+    if options.report is not None:
+        raise ParameterError("A page stands beside a release folder: name it with out.")
+    case = RecordsCase(job, records)
+    plan = case.plan(new_seed())
+    case.refuse_undeclared(plan)
+    trials = trials_of(job, plan, None, options.progress)
+    with remembered(job, trials, plan.ends):
+        chosen = chosen_of(trials, job.policy())
+        with hinted(chosen):
+            return balanced_in_memory(records, chosen.recipe, job.policy(), measures=plan.measures, trials=trials)
 
 
 def balanced(
@@ -84,10 +120,13 @@ def balanced(
         return _balanced(job, folder, overwrite or unsaid(folder, journal_of(job, folder)), progress)
 
 
-def _balanced(job: Job, folder: Path, overwrite: bool, progress: Progress | None) -> Release | TableRelease:
-    refuse_existing(folder, overwrite)
-    case = TableCase(job, job.read()) if job.table is not None else RecordsCase(job, job.read())
-    refuse_work(case.records, COPIES_FOR_RELEASE if job.table is None else 1, "search and release")
+def _balanced(
+    job: Job, folder: Path, overwrite: bool, progress: Progress | None, records: Records | None = None
+) -> Release | TableRelease:
+    refuse_existing(folder, overwrite, job.folder / job.data.path if records is None else None)
+    records = job.read() if records is None else records
+    case = TableCase(job, records) if job.table is not None else RecordsCase(job, records)
+    refuse_work(case.records, "release" if job.table is None else "tabulate")
     with kept_journal(job, folder, case.records, case.masking_input, seed=case.seed, table=case.depends) as journal:
         plan = case.plan(journal.seed)
         if isinstance(case, RecordsCase):
@@ -218,6 +257,7 @@ def kept_journal(
     try:
         with watching() as standing:
             yield journal
+        journal.remove()
     except (EquipoiseError, KeyboardInterrupt) as problem:
         if standing:
             journal.remove()
@@ -234,7 +274,6 @@ def kept_journal(
     except BaseException as problem:
         problem.add_note(f"What was tried is kept in {str(place)!r}.")
         raise
-    journal.remove()
 
 
 def journal_of(job: Job, folder: Path) -> Path:
@@ -248,7 +287,7 @@ def unsaid(folder: Path, journal: Path) -> bool:
     It has the seed of the journal and was written after the last trial. It is made again, the same.
     """
     try:
-        with journal.open(encoding="utf-8") as lines:
+        with system.stored(journal).open(encoding="utf-8") as lines:
             seed = json.loads(next(lines))["seed"]
         secret = json.loads((folder / "private" / "seed.json").read_text(encoding="utf-8"))["seed"]
         after = (folder / "public" / "evidence.json").stat().st_mtime_ns >= journal.stat().st_mtime_ns
@@ -262,16 +301,14 @@ class ProtectOptions:
     """Options of `protect` beside the records, the masks and the folder."""
 
     policy: Policy | None = option(None, "Limits that must hold, or nothing is released.")
+    roles: Roles | None = option(None, "The roles of a frame's columns.")
     seed: int | None = option(None, "The secret seed of random masks; drawn from the system without it.")
     format: str | None = option(
         None, f"{', '.join(FORMATS)}: that of the input when not given.", cli="text", metavar="NAME"
     )
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     keep_order: bool = option(False, "Leave the records in their order: the reports say so.", cli="switch")
-    csv_formulas: Literal["escape", "keep"] = option(
-        "escape", "Text in CSV that begins like a formula: escape it with an apostrophe, or keep it as it is.",
-        cli="text", metavar="escape|keep",
-    )  # fmt: skip
+    csv_formulas: CsvFormulas = csv_formulas()
     register: str | Path | None = option(
         None, "The private file of earlier releases: this one is audited together with those of the same people, "
         "draws as they did, and is kept there.", cli="path", metavar="FILE",
@@ -287,20 +324,45 @@ class ProtectOptions:
 
 
 @with_options(ProtectOptions)
-def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: ProtectOptions) -> Release:
+def protect(
+    records: Any, masks: Iterable[Mask], out: str | Path | None = None, *, options: ProtectOptions
+) -> Release | Any:
     """Apply masks in order and release the result, with its risk and what it cost; limits are optional here.
+
+    Records or a frame come in. With a folder (`out`) the release is attacked and written with its evidence. Without one
+    a frame of the kind that came in is given back: ids and direct identifiers withheld, limits judged, records in a
+    secret order with a fresh index, so that it cannot be put beside the input by mistake (`keep_order=True` leaves them
+    in theirs). A warning names columns that single people out and of which the policy says nothing.
 
     `register` is the private file of earlier releases: this one is audited together with those of the same people (or
     of the same `asset`, where it has a name), takes their draw, and is kept there. `sign` is a private Ed25519 key
     (PEM) that signs the evidence.
+
+    >>> import equipoise as eq, polars as pl
+    >>> table = pl.DataFrame({"person": [1, 2, 3, 4], "age": [31, 33, 47, 48]})
+    >>> roles = eq.Roles(["age"], id="person", hierarchies={"age": eq.Hierarchy.intervals([10])})
+    >>> sorted(protect(table, [eq.masks.Recode("age", 1)], roles=roles)["age"])
+    ['30-39', '30-39', '40-49', '40-49']
     """
+    data = as_records(records, options.roles)
     policy = options.policy or Policy()
     policy = replace(policy, keep_order=True) if options.keep_order else policy
     policy = replace(policy, csv_formulas=options.csv_formulas) if options.csv_formulas != "escape" else policy
+    recipe = Recipe(tuple(masks), options.seed)
+    if out is None:
+        _refuse_folder_options(options)
+        return balanced_in_memory(data, recipe, policy).to_native()
     with held(Path(out)):
         return release(
-            records, Recipe(tuple(masks), options.seed), policy, out, format=options.format,
+            data, recipe, policy, out, format=options.format,
             overwrite=options.overwrite,
             register=Register(options.register, options.asset) if options.register else None,
             sign=options.sign, progress=options.progress,
         )  # fmt: skip
+
+
+def _refuse_folder_options(options: ProtectOptions) -> None:
+    """Refuse options that only a release folder can keep."""
+    for name in ("format", "overwrite", "register", "asset", "sign"):
+        if getattr(options, name):
+            raise ParameterError(f"{name} is of a release folder: name the folder with out.")

@@ -53,8 +53,8 @@ class CodebookVariable:
 
 
 FORMULAS = (
-    "Text that begins with =, +, -, @, a tab or a carriage return may have an apostrophe before it, so that no "
-    "spreadsheet runs it as a formula. It is not part of the value."
+    "Text that begins with =, +, -, @, a tab or a carriage return may have an apostrophe before it, which is not part "
+    "of the value; where it has none, a spreadsheet may run it as a formula."
 )
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from html import unescape
@@ -84,7 +85,8 @@ def _alone(public: Path, evidence: Evidence) -> Check:
     roles_of_columns = evidence.get("roles", {})
     changed = {c for law in evidence.get("masks", ()) if not law.get("coarsens") for c in law.get("columns", ())}
     told = roles_of_columns.get("household") and changed & {*roles_of_columns.get("keys", ())}
-    of_pairs = told or roles_of_columns.get("person") or roles_of_columns.get("missing") == "any"
+    exchanged = any(law.get("mask") == "local_swap" for law in evidence.get("masks", ()))
+    of_pairs = told or exchanged or roles_of_columns.get("person") or roles_of_columns.get("missing") == "any"
     names = () if of_pairs else evidence["scores"]
     measures = {name: m for name in names if isinstance(m := known_method(name, "measure"), RELEASE_ONLY_MEASURES)}
     if not measures:
@@ -206,15 +208,24 @@ def _title(text: str) -> Any:
 def _alike(public: Path) -> Check:
     """The same table in both formats."""
     try:
-        one, two = read_table_csv(public / TABLE_FILE), pl.read_parquet(public / "table.parquet")
+        one, two = _csv_table(public), pl.read_parquet(public / "table.parquet")
     except (OSError, pl.exceptions.PolarsError):
         return Check("formats", False, "The released table cannot be read.")
     same = content_of(one) == content_of(two)
     return failing("formats", [] if same else ["table.csv and table.parquet differ."], "Both formats hold one table.")
 
 
+def _csv_table(public: Path) -> pl.DataFrame:
+    """The table in CSV: as it is where formulas were kept, so that it is that of Parquet; else without marks."""
+    with suppress(OSError, pl.exceptions.PolarsError):
+        kept = pl.read_csv(public / TABLE_FILE, infer_schema_length=None, glob=False)
+        if content_of(kept) == content_of(pl.read_parquet(public / "table.parquet")):
+            return kept
+    return read_table_csv(public / TABLE_FILE)
+
+
 def _released_cells(public: Path) -> pl.DataFrame:
-    cells = read_table_csv(public / TABLE_FILE)
+    cells = _csv_table(public)
     return cells.with_columns(pl.col("^status$").cast(pl.String).replace(OLD_STATUS, STATUS))
 
 

@@ -17,6 +17,7 @@ from equipoise.data import engines
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
 from equipoise.files import becomes
+from equipoise.ground import system
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
 from equipoise.policies.policy import scored
@@ -112,7 +113,7 @@ def public_law(law: Law) -> dict[str, Any]:
         "mask": law.mask,
         "columns": list(law.columns),
         "words": law.words,
-        "parameters": dict(law.parameters),
+        "parameters": law.public_parameters,
         "coarsens": law.coarsens,
     }
 
@@ -233,6 +234,6 @@ def _public(text: bytes) -> Any:
 
 def _loaded(path: str | Path, load: Any) -> Any:
     try:
-        return load(Path(path).read_bytes())
+        return load(system.stored(path).read_bytes())
     except (OSError, ValueError, TypeError):
         raise ParameterError(f"Cannot read an Ed25519 key from {str(path)!r}: give a PEM file.") from None

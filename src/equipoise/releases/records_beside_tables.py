@@ -1,7 +1,8 @@
 """Audit of records beside tables of the same people: can the suppressed cells of a table be counted in the records?
 
 A cell is counted exactly where no class of the records, by the columns of the table, lies across its border. Sums need
-the column that is added up, and the weights, as they are.
+the column that is added up, and the weights, as they are; where that column was changed its sum is an estimate, whose
+error is held against the protection level.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from equipoise.provenance.people_tokens import PeopleTokens, look_up
 from equipoise.provenance.registered_tables import recalled
 from equipoise.provenance.seed_register import EarlierRelease, Register, RegisterView
 from equipoise.releases.earlier_releases import JointView, meet
+from equipoise.tables.audits import KnownTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,18 +50,38 @@ def computed_cells(table: Table, needed: Sequence[str], display: ShownRecords) -
     Misleads when cells are not groups of values of the columns, as totals over a hierarchy: they are not looked at,
     for a sensitive total has sensitive parts. Cost: O(n log n) in records.
     """
-    original = display.tokens.table
     by, needed = ([display.names.get(column, column) for column in columns] for columns in (table.by, needed))
-    if not set(by) <= set(original.columns) or not all(map(display.shows, needed)):
+    if not set(by) <= set(display.tokens.table.columns) or not all(map(display.shows, needed)):
         return None
-    if not set(by) <= set(display.columns):
-        return 0
+    return int(_countable(table, by, display)[1].sum()) if set(by) <= set(display.columns) else 0
+
+
+def _countable(table: Table, by: Sequence[str], display: ShownRecords) -> tuple[Integers, NDArray[np.bool_]]:
+    """The suppressed cell of each record, -1 for none, and whether the records of each cell can be told."""
     hidden = table.table.select(table.by).filter(pl.Series(np.isnan(table.published_values)))
-    cells = _places(original.select(by), hidden)
+    cells = _places(display.tokens.table.select(by), hidden)
     classes = meet([display.columns[column] for column in by])
     missing = display.columns[by[0]].is_null().to_numpy()
-    exact = whole_cells(classes, cells, hidden.height) & ~np.isin(np.arange(hidden.height), cells[missing])
-    return int(exact.sum())
+    return cells, whole_cells(classes, cells, hidden.height) & ~np.isin(np.arange(hidden.height), cells[missing])
+
+
+def estimated_cells(known: KnownTable, measured: str, display: ShownRecords, joint: JointView) -> int | None:
+    """How many suppressed cells the sums of changed values give more closely than their levels; None without sums.
+
+    The error of a sum is the root of the sum of the squared changes of its records, as for independent ones.
+    """
+    by = [display.names.get(column, column) for column in known.table.by]
+    original, column = display.tokens.table, display.names.get(measured, measured)
+    released = joint.released.collect()
+    if not {*by, column} <= {*original.columns} & {*released.columns} or not released[column].dtype.is_numeric():
+        return None
+    cells, whole = _countable(known.table, by, display)
+    records = np.flatnonzero((cells[joint.rows] >= 0) & ~released[column].is_null().to_numpy())
+    true = original[column].cast(pl.Float64).fill_null(0.0).to_numpy()[joint.rows[records]]
+    changes = released[column].cast(pl.Float64).to_numpy()[records] - true
+    error = np.sqrt(np.bincount(cells[joint.rows[records]], changes**2, minlength=len(whole)))
+    level = np.minimum(known.below, known.above)[np.isnan(known.table.published_values)]
+    return int((whole & (level > 0) & (error < level)).sum())
 
 
 def whole_cells(classes: Integers, cells: Integers, size: int) -> NDArray[np.bool_]:
@@ -100,6 +122,12 @@ def _beside_tables(joint: JointView, register: Register) -> Iterator[str]:
                 f"Nothing was released: whoever counts these records computes {number(count)} suppressed cells of the "
                 f"earlier table {one.words} exactly. Coarsen a column that it is grouped by, or leave one out."
             )
+        if count is None and (count := _estimated(one, register, display, joint)):
+            raise RefusedError(
+                f"Nothing was released: whoever adds up {one.entry['table']['measured']!r}, changed as it is, knows "
+                f"{number(count)} suppressed cells of the earlier table {one.words} more closely than their protection "
+                "levels allow. Coarsen a column that it is grouped by, or change the values more."
+            )
         audited += count is not None
     yield from _notes("table", audited, len(tables))
 
@@ -111,6 +139,15 @@ def _computed(one: EarlierRelease, register: Register, display: ShownRecords) ->
     needed = [column for column in (entry["measured"], entry["weight"]) if column]
     named = replace(display, names=one.other_names(display.tokens))
     return computed_cells(recalled(register, entry).table, needed, named)
+
+
+def _estimated(one: EarlierRelease, register: Register, display: ShownRecords, joint: JointView) -> int | None:
+    """The same by sums of the column that was changed; of weighted sums and of tables that show bounds: None."""
+    entry = one.entry["table"]
+    if "bounds" in entry or entry["weight"] or not entry["measured"]:
+        return None
+    named = replace(display, names=one.other_names(display.tokens))
+    return estimated_cells(recalled(register, entry), entry["measured"], named, joint)
 
 
 def _notes(kind: str, audited: int, total: int) -> Iterator[str]:

@@ -8,16 +8,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from equipoise.data import engines
 from equipoise.data.records import Records
 from equipoise.files import FORMATS, becomes, save, with_codes, without_formulas
-from equipoise.files.memory import COPIES_FOR_RELEASE, refuse_work
+from equipoise.files.memory import refuse_work
 from equipoise.ground import system
 from equipoise.ground.errors import EquipoiseError, ParameterError, RefusedError
 from equipoise.ground.progress import Progress
-from equipoise.ground.randomness import Draws
 from equipoise.inspection.assess import profile, refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import refuse_identifiers, without_direct
 from equipoise.inspection.revealing import enough_columns, revealing
@@ -41,18 +38,20 @@ from equipoise.releases.evidence import evidence as evidence_of
 from equipoise.releases.evidence import rounded as rounded
 from equipoise.releases.records_beside_tables import beside_tables
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, refuse_existing, write_release
+from equipoise.releases.release_order import ReleasedFrames, handed_out, in_release_order
 from equipoise.releases.released_categories import without_absent
 from equipoise.releases.report_facts import Report, completed, ends
 from equipoise.search.frontier import Frontier, frontier
 from equipoise.trials.trial import Trial
 
-ROW_ORDER_STEP = 1 << 20
-"""The step of the seed's draws that orders the released records, beyond any mask's."""
-
 
 @dataclass(frozen=True)
-class Release(ReleaseFolder):
-    """What was released: the data, the trial measured on it, the verdict, where it stands, and what it was before."""
+class Release(ReleasedFrames, ReleaseFolder):
+    """What was released: the data, the trial measured on it, the verdict, where it stands, and what it was before.
+
+    `data` has the records in the order of the original, with their ids, for those who measure it again; `to_pandas`,
+    `to_polars` and `to_native` give what users get.
+    """
 
     data: Records
     trial: Trial
@@ -60,6 +59,11 @@ class Release(ReleaseFolder):
     evidence: dict[str, Any] = field(repr=False)
     frontier: Frontier = field(repr=False)
     original: Trial = field(repr=False)
+    keep_order: bool = field(default=False, repr=False)
+
+    def handed_out(self) -> Records:
+        ids = (self.data.roles.id,) if self.data.roles.id else ()
+        return handed_out(self.data, ids, None if self.keep_order else self.trial.recipe.seed)
 
     def _repr_html_(self) -> str:
         return release_html(self)
@@ -116,13 +120,13 @@ def release(
         Called with (done, total, what) while the release is attacked.
     """
     folder = Path(out)
-    refuse_existing(folder, overwrite)
+    refuse_existing(folder, overwrite, records.source.path if records.source else None)
     kind = format or (becomes(records.source.format) if records.source else "parquet")
     if kind not in FORMATS:
         raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
     if sign is not None:
         Signer.load(sign)
-    refuse_work(records, COPIES_FOR_RELEASE, "release")
+    refuse_work(records, "release")
     whole, records = records, without_direct(records)
     refuse_unfit(records, keys_needed=False)
     scales = tuple(measures) or policy.measures() or standard(records, recipe)
@@ -155,7 +159,8 @@ def release(
         contents, folder, overwrite=overwrite, texts=texts, sign=sign,
         register=lambda private: _keep(register, joint, recipe, title or _file_name(records)),
     )  # fmt: skip
-    return Release(folder, without_absent(released), trial, verdict, evidence, facts.frontier, facts.original)
+    data = without_absent(released)
+    return Release(folder, data, trial, verdict, evidence, facts.frontier, facts.original, policy.keep_order)
 
 
 def _together(joint: JointView, register: Register, policy: Policy) -> tuple[str, ...]:
@@ -308,17 +313,3 @@ def write_data(
         raise
     except Exception as error:
         engines.fail(error, "write the released data")
-
-
-def in_release_order(records: Records, seed: int | None) -> engines.Frame:
-    """The records in the order in which they are released: drawn from the seed, or as they came without one."""
-    return records.frame if seed is None else shuffled(records, seed)
-
-
-def shuffled(records: Records, seed: int) -> engines.Frame:
-    """The records in an order drawn from the secret seed."""
-    if records.kind == "pyspark":
-        return engines.shuffled(records.frame, seed)
-    draws = Draws(seed).child(ROW_ORDER_STEP)
-    places = np.argsort(draws.uniform(records.keys_of_rows()), kind="stable")
-    return engines.like(records.frame, records.collect()[places])

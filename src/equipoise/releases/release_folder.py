@@ -95,8 +95,8 @@ def _put_evidence(public: Path, evidence: Mapping[str, Any], signer: Signer | No
     return text.encode()
 
 
-def refuse_existing(folder: Path, overwrite: bool) -> None:
-    """Refuse to overwrite anything but a release, and that only when asked to."""
+def refuse_existing(folder: Path, overwrite: bool, reads: str | Path | None = None) -> None:
+    """Refuse to overwrite anything but a release, and that only when asked to; nor one that holds what is read."""
     if not folder.exists() and not folder.is_symlink():
         return
     if not folder.exists():
@@ -107,6 +107,10 @@ def refuse_existing(folder: Path, overwrite: bool) -> None:
         raise DataError(f"The folder {str(folder)!r} exists already: name another, or ask to overwrite it.")
     if overwrite and any(folder.iterdir()) and not (folder / "public" / "evidence.json").is_file():
         raise DataError(f"The folder {str(folder)!r} is not a release: it is not overwritten.")
+    if any(entry.name not in ("public", "private") and entry.name[0] != "." for entry in folder.iterdir()):
+        raise DataError(f"The folder {str(folder)!r} holds other files than a release: it is not overwritten.")
+    if reads is not None and system.without_links(folder) in system.without_links(reads).parents:
+        raise DataError(f"The folder {str(folder)!r} holds what is read: name another.")
 
 
 def journal_text(trials: Iterable[Trial], chosen: Trial, left_out: Iterable[LeftOut] = ()) -> str:

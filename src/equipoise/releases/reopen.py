@@ -53,7 +53,13 @@ def _evidence(path: Path) -> dict[str, Any]:
     try:
         evidence = json.loads(path.read_text(encoding="utf-8"))
         name = evidence["output"]["file"]
-        if not isinstance(name, str) or Path(name).name != name or not all(map(_is_law, evidence["masks"])):
+        shaped = fits(evidence["withheld"], list[str]) and fits(evidence.get("input", {}), dict[str, Any])
+        if (
+            not isinstance(name, str)
+            or Path(name).name != name
+            or not all(map(_is_law, evidence["masks"]))
+            or not shaped
+        ):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the evidence of a release.") from None

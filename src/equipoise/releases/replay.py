@@ -12,17 +12,18 @@ from equipoise.data import engines
 from equipoise.data.records import TRACED_ROW, Records
 from equipoise.data.roles import Roles, beside
 from equipoise.files import read
+from equipoise.ground import system
 from equipoise.ground.errors import DataError, EquipoiseError
 from equipoise.ground.randomness import new_seed
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.intrusion.who_is_who import with_ids
 from equipoise.methods.method import Measure
 from equipoise.policies.policy_file import Job
-from equipoise.policies.scoped_measures import scale
 from equipoise.provenance.fingerprint import hash_of, keyed_hash
 from equipoise.provenance.recipe_file import RECIPE, StoredTable, read_recipe
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.release import Release, in_release_order, release, write_data
+from equipoise.releases.release import Release, release, write_data
+from equipoise.releases.release_order import in_release_order
 from equipoise.releases.reopen import evidence_of_folder, reopen
 from equipoise.releases.table_release import TableCase
 from equipoise.releases.tabulate import tabulate
@@ -88,7 +89,7 @@ def _records(recipe: StoredTable, original: str | Path | None, private: Path) ->
 
 def _at(job: Job, original: str | Path | None) -> Job:
     """The job, reading another file where one is given."""
-    path = None if original is None else str(Path(original).resolve())
+    path = None if original is None else str(system.without_links(original))
     return job if path is None else replace(job, data=replace(job.data, path=path))
 
 
@@ -135,7 +136,7 @@ def _measures(job: Job, names: tuple[str, ...]) -> tuple[Measure, ...]:
 
 def _measure(name: str, job: Job) -> Measure | None:
     try:
-        return scale(name, job.scenarios)
+        return job.policy().measure_of(name)
     except EquipoiseError:
         return None
 

@@ -21,6 +21,7 @@ from equipoise.releases.overlays import Overlay, changed_columns, overlays
 from equipoise.risk import RevealingColumns
 from equipoise.search.frontier import Frontier
 from equipoise.trials.trial import Trial
+from equipoise.utility import Bias, Overlap, WithheldRecords
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Report:
     `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
     of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is;
     `revealing` the columns that single people out; `several` what holds together with other releases of these people;
+    `estimates` what users compute from both files, with the ends of the intervals;
     `second` how many people a second release could leave alone, for the officer: it is a score of the original.
     """
 
@@ -56,6 +58,7 @@ class Report:
     overlays: tuple[Overlay, ...] = field(default=(), repr=False)
     unchanged: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict, repr=False)
+    estimates: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
     signed: bool = False
 
 
@@ -64,11 +67,18 @@ def completed(report: Report, records: Records, released: Records) -> Report:
     touched, rest = changed_columns(records, released)
     return replace(
         report,
-        unprotected=on_original(report.attack, records) if report.attack else (),
+        unprotected=on_original(report.attack.scenarios, records) if report.attack else (),
         overlays=overlays(records, released, touched),
         unchanged=rest,
         roles=roles_in_words(records),
+        estimates=_estimates(report.policy, records, released),
     )
+
+
+def _estimates(policy: Policy, records: Records, released: Records) -> pl.DataFrame:
+    """What users compute, where the policy goes by it."""
+    measure = next((m for m in policy.measures() if isinstance(m, Overlap)), None)
+    return measure.table(measure.measure(released, records)) if measure else pl.DataFrame()
 
 
 ROLE_WORDS = {"keys": "key", "sensitive": "sensitive", "numeric": "number", "domain": "domain"}
@@ -90,15 +100,20 @@ def roles_in_words(records: Records) -> dict[str, str]:
 def ends(records: Records, measures: Sequence[Measure]) -> tuple[Trial, Trial | None]:
     """The two ends of the map: the original file, and no data at all (all keys in one cell)."""
     original = Trial(Recipe(), Scores(both_ways(m, records, records) for m in measures), name="original")
-    counted = [m for m in measures if isinstance(m, OnCells | RevealingColumns)]
+    counted = [m for m in measures if isinstance(m, OnCells | RevealingColumns | Overlap | Bias | WithheldRecords)]
     if len(counted) < len(measures):
         return original, None
     return original, Trial(Recipe(), Scores(_empty(m, records) for m in counted), name="no data")
 
 
-def _empty(measure: OnCells | RevealingColumns, records: Records) -> Score:
+def _empty(measure: Measure, records: Records) -> Score:
+    if isinstance(measure, Overlap):
+        return Score(label(measure), 0.0, "higher", side="utility", unit="share of the interval")
+    if isinstance(measure, Bias | WithheldRecords):
+        return Score(label(measure), 0.0, "lower", side="utility", number=0)
     if isinstance(measure, RevealingColumns):
         return Score(label(measure), 0.0, number=0, unit="share of people")
+    assert isinstance(measure, OnCells)
     cells = whole = count(records, measure.by(records.roles))
     for key in records.roles.keys:
         if key in cells.by:

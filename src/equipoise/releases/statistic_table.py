@@ -78,7 +78,8 @@ def refuse_statistic(
             percentile and layout.holding is not None,
         "Standard deviations and percentiles are made of records, not of a ready table.":
             (deviation or percentile) and bool(ready),
-        "A register audits sums, and percentiles have none: leave it out for this table.": percentile and register,
+        "A register audits a table by the sums that it shares with earlier ones, and percentiles do not add up: leave "
+        "the register out for this table.": percentile and register,
     }  # fmt: skip
     for words, fault in faults.items():
         if fault:

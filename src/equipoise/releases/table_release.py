@@ -14,7 +14,7 @@ import polars as pl
 from equipoise.data.records import Records
 from equipoise.data.tables.statistic import StandardDeviation, statistic_of
 from equipoise.data.tables.table import Table
-from equipoise.files import metadata_files, table_csv
+from equipoise.files import CsvFormulas, metadata_files, table_csv
 from equipoise.ground import system
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
@@ -44,6 +44,8 @@ from equipoise.tables.audits import JointAudit, together
 from equipoise.trials.trial import Trial, Trials, original_trial
 
 SEVERAL_DEVIATIONS = "somebody who puts standard deviations of several tables together (the register has sums)"
+SEVERAL_COUNTS = "somebody who puts count variables of several tables together (the register has counts of records)"
+REVISED = "somebody who knows which records of earlier tables were revised (without an id they count as others)"
 TABLE_FILES = ("table.csv", "table.parquet")
 
 
@@ -174,7 +176,8 @@ class TableCase:
         table, verdict = self.certified(plan, trials, chosen, seed)
         table = audited_together(table, job.registered(), self.records, weight)
         write_table(
-            TableContents(table, self.records, Path(job.data.path).name, job.title), folder, overwrite=overwrite,
+            TableContents(table, self.records, Path(job.data.path).name, job.title, formulas=job.output.csv_formulas),
+            folder, overwrite=overwrite,
             texts={"policy.toml": self._stored(table).to_toml(),
                    "journal.jsonl": journal_text(trials, chosen, trials.left_out)},
             sign=job.folder / job.output.sign if job.output.sign else None, register=job.registered(), weight=weight,
@@ -186,7 +189,7 @@ class TableCase:
         job, book = self.job.again(self.records), self.job.registered()
         if book is None or not table.table.beside:
             return job
-        return replace(job, register=str(Path(book.path).resolve()), asset=book.asset)
+        return replace(job, register=str(system.without_links(book.path)), asset=book.asset)
 
 
 def table_measures(job: Job) -> tuple[Measure, ...]:
@@ -216,7 +219,8 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
     if register is None:
         return table
     needed = [column for column in (table.table.measured, weight) if column]
-    beside = beside_records(table.table, needed, register.view(records)) if table.suppresses else ()
+    view = register.view(records)
+    beside = beside_records(table.table, needed, view) if table.suppresses else ()
     table = replace(table, notes=(*table.notes, *beside))
     earlier = table.table.beside
     others = len(register.tables(records)) - len(earlier)
@@ -233,9 +237,12 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
         audited_together(part, register, records, weight) if part.table.measured in records.schema() else part
         for part in table.parts
     )
-    attackers = table.attackers.with_tables(len(earlier), joint.insiders, absent=joint.absent)
-    if isinstance(table.statistic, StandardDeviation):
-        attackers = replace(attackers, not_cover=(*attackers.not_cover, SEVERAL_DEVIATIONS))
+    attackers = table.attackers.with_tables(
+        len(earlier), joint.insiders, absent=joint.absent, by_labels=joint.by_labels
+    )
+    deviations, revised = isinstance(table.statistic, StandardDeviation), bool(earlier) and view.revised
+    more = {REVISED: revised, SEVERAL_DEVIATIONS: deviations, SEVERAL_COUNTS: table.count_variables}
+    attackers = replace(attackers, not_cover=(*attackers.not_cover, *(who for who, given in more.items() if given)))
     return replace(table, notes=notes, attackers=attackers, parts=parts)
 
 
@@ -283,6 +290,7 @@ class TableContents:
     source: str
     title: str | None = None
     signed: bool = False
+    formulas: CsvFormulas = "escape"
 
     @property
     def seed(self) -> int:
@@ -294,7 +302,7 @@ class TableContents:
         return hashlib.sha256(f"equipoise table {self.seed}".encode()).digest()
 
     def put_public(self, public: Path) -> None:
-        system.write(public / TABLE_FILES[0], table_csv(self.table.public))
+        system.write(public / TABLE_FILES[0], table_csv(self.table.public, self.formulas))
         self.table.public.write_parquet(public / TABLE_FILES[1])
         system.write(public / "report.html", self.public_page())
 

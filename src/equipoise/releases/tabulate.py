@@ -18,6 +18,9 @@ from equipoise.data.tables.ready_table import Ready
 from equipoise.data.tables.statistic import statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import without
+from equipoise.files import CsvFormulas, csv_formulas
+from equipoise.files.memory import refuse_work
+from equipoise.ground import system
 from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
@@ -63,6 +66,7 @@ class TableOptions(TableLayout):
         metavar="DIR",
     )  # fmt: skip
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    csv_formulas: CsvFormulas = csv_formulas()
     register: str | Path | Register | None = option(
         None, "The private file of earlier releases: a table must pass the audit with those of the same data.",
         cli="path", metavar="FILE", panel=HOW,
@@ -95,7 +99,9 @@ class TableOptions(TableLayout):
         if self.ready and any(isinstance(one, CellKey | CellKeyAmounts) for one in (self.method, *self.compare)):
             raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
         if self.apriori:
-            object.__setattr__(self, "apriori", str(Path(self.apriori).resolve()))
+            object.__setattr__(self, "apriori", str(system.without_links(self.apriori)))
+        if isinstance(self.method, Suppress) and self.method.like and Path(self.method.like).exists():
+            object.__setattr__(self, "method", replace(self.method, like=str(system.without_links(self.method.like))))
         if self.counts and not isinstance(self.method, CellKey):
             raise ParameterError(
                 "counts are for cell keys: suppress or round each count variable as a table of its own."
@@ -157,7 +163,8 @@ def _tabulated(records: Records, options: TableOptions) -> Tabulated:
     place, register = options.out, options.register
     assert isinstance(register, Register | None)
     if place is not None:
-        refuse_existing(Path(place), options.overwrite)
+        refuse_existing(Path(place), options.overwrite, records.source.path if records.source else None)
+    refuse_work(records, "tabulate", options.by, options.value)
     first = register.table_seed(records) if register is not None else None
     options = options if first is None else replace(options, seed=first)
     weight = options.weight or records.roles.weight
@@ -165,7 +172,8 @@ def _tabulated(records: Records, options: TableOptions) -> Tabulated:
     if place is not None:
         source = Path(records.source.path).name if records.source else "the table"
         write_table(
-            TableContents(tabulated, records, source), Path(place), overwrite=options.overwrite,
+            TableContents(tabulated, records, source, formulas=options.csv_formulas), Path(place),
+            overwrite=options.overwrite,
             texts={RECIPE: table_recipe_text(
                 records, options, method=tabulated.method, rule=tabulated.rule,
                 register=register if tabulated.table.beside else None,
@@ -220,8 +228,6 @@ def _original(records: Records, value: str | None, options: TableOptions, key: s
         relation=options.relation, counts=options.counts, publish=options.publish, suppress=options.suppress,
         apriori=options.apriori,
     )  # fmt: skip
-    if options.register and "gross" in original.more.columns:
-        raise ParameterError("A register audits amounts that are not negative: leave it out for this table.")
     if options.ready:
         original = without(without(original, "published"), "status")
     weight = options.weight or records.roles.weight

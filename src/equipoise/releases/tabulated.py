@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import amount, gross
 from equipoise.data.tables.cell_status import STRUCTURAL, structural
-from equipoise.data.tables.keyed_cells import count_variables, count_view
+from equipoise.data.tables.keyed_cells import count_variables
 from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats, Integers
@@ -22,7 +22,7 @@ from equipoise.presentation.numbers import number, value_text
 from equipoise.presentation.reading_order import row_order
 from equipoise.search.table_comparison import TableComparison
 from equipoise.tables import Adjust, CellKey, CellKeyAmounts, Round, Suppress, period_changes
-from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, view_of
+from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, certify_counts, view_of
 
 STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
 EMPTY_CELL_CODE, NOT_STRUCTURAL_CODE = 14, 13
@@ -276,20 +276,19 @@ def certified(
     """What was made of a table, audited, and refused where the audit fails."""
     certificate = certify(released, rule, progress)
     refuse(certificate, method)
-    counts = tuple(_certified_count(released, name, method, rule) for name in count_variables(released))
+    counts = tuple(_count_note(name, one, method) for name, one in certify_counts(released, rule).items())
     diagnosis = diagnose(original, rule) if rule is not None else None
     notes = (*(_gap(released) if isinstance(method, Suppress) else ()), *certificate.notes, *counts)
     return Tabulated(released, certificate.cells, method, rule, diagnosis, notes, seed, attackers=certificate.attackers)
 
 
-def _certified_count(released: Table, name: str, method: Any, rule: Rule | None) -> str:
+def _count_note(name: str, certificate: Certificate, method: Any) -> str:
     """What the audit says of a count variable; refused where it fails."""
-    certificate = certify(count_view(released, name), rule)
     refuse(certificate, method, f" of {name!r}")
-    return (
-        f"The counts of {name!r} were audited by themselves: passed, {_cells(certificate.cells.height)} needing "
-        "protection. What follows from them and the other counts together was not audited."
-    )
+    needing = f"{_cells(certificate.cells.height)} needing protection"
+    if certificate.notes:
+        return f"The counts of {name!r} were audited: passed, {needing}. {certificate.notes[0]}"
+    return f"The counts of {name!r} were audited together with all others of this table: passed, {needing}."
 
 
 def _gap(released: Table) -> tuple[str, ...]:

@@ -62,6 +62,8 @@ def effect_of(law: Law, column: str, comparison: Comparison = Comparison()) -> E
         tuple(_sentences(entries().get(entry.get("like"), entry).get(part, ()), facts))
         for part in ("valid", "spoiled", "adjust")
     )
+    if law.private:
+        return Effect(valid, spoiled, ("the size of the change is kept private: nothing can be corrected for it",))
     return Effect(valid, spoiled, adjust, facts.get("variance"))
 
 
@@ -88,7 +90,9 @@ def _noise(fields: Any, column: str) -> Facts:
     bounded = not preserved and bool("bounds" in fields or fields.get("keep_zero"))
     free = not preserved and not bounded
     correlated = free and fields.get("kind") == "correlated"
-    facts = {"preserved": preserved, "bounded": bounded, "free": free, "correlated": correlated}
+    dealt = fields.get("preserve") == "distributions"
+    facts = {"preserved": preserved and not dealt, "dealt": dealt}
+    facts |= {"noisy": not preserved, "bounded": bounded, "free": free, "correlated": correlated}
     return facts | {"added": _digits(sd**2), "variance": None if preserved else sd**2}
 
 
@@ -146,6 +150,7 @@ FACTS: dict[str, Callable[[Any, str], Facts]] = {
     "microaggregate": lambda f, _: {"within": f", also within {_and(f['strata'])}" if f.get("strata") else ""},
     "shuffle": lambda f, _: {"given": _and(f["given"]) if f.get("given") else ""},
     "swap": lambda f, _: {"area": f.get("attribute"), "keys": _and(f.get("keys", ())), "rate": f.get("rate")},
+    "local_swap": lambda f, column: {"share": f"{f.get('exchanged', {}).get(column, 0.0):.0%}"},
     "sample": lambda f, _: {"fraction": _digits(float(f.get("kept", f.get("fraction", 1.0))))},
 }  # fmt: skip
 """What the sentences of a mask name, beside the column and its comparison."""

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 
 from equipoise.data import engines
 from equipoise.data.aligned_files import aligned
 from equipoise.data.cells import Cells
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.levels import as_text
 from equipoise.data.people import MIN_EQUAL_SHARE, MIN_HOUSEHOLD_SHARE
 from equipoise.data.records import Records
 from equipoise.ground.arrays import inverse
@@ -32,6 +33,7 @@ def filled_by_members(released: Records, original: Records | Cells, keys: tuple[
     >>> filled_by_members(blanked, records, ("roof",)).collect()["roof"].to_list()
     ['tin', '(blank) tin', 'tile', 'tile']
     """
+    released = _beside_finest(released, original, keys)
     home, changed = released.roles.household, _changed(released)
     columns = [key for key in keys if key in changed]
     if home is None or not columns:
@@ -70,15 +72,50 @@ def _came_missing(
     released: Records, original: Records | Cells, table: pl.DataFrame, keys: list[str]
 ) -> dict[str, pl.Series]:
     """Where the original has no value, in the order of the released rows; empty where people cannot be followed."""
+    return {column.name: column.is_null() for column in _originals(released, original, table, keys)}
+
+
+def _originals(released: Records, original: Records | Cells, table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """The true keys in the order of the released rows; no columns where people cannot be followed."""
     if not keys or not isinstance(original, Records):
-        return {}
+        return pl.DataFrame()
     try:
         old = aligned(released, original, tuple(keys))[1]
     except EngineError:
-        return {}
+        return pl.DataFrame()
     name = released.roles.id
-    order = inverse(table[name].arg_sort().to_numpy()) if name else np.arange(table.height)
-    return {key: old[key].is_null().gather(pl.Series(order)) for key in keys}
+    return old[inverse(table[name].arg_sort().to_numpy())] if name else old
+
+
+def _beside_finest(released: Records, original: Records | Cells, keys: tuple[str, ...]) -> Records:
+    """Keys coarsened record by record, with the finest category that a member shows beside a coarser one.
+
+    Only keys of which most households have one true value, and where the original has their hierarchies.
+    """
+    home, trees = released.roles.household, original.roles.hierarchies if isinstance(original, Records) else {}
+    local = {column for law in released.history if law.mask == "local_recode" for column in law.columns}
+    names = [key for key in keys if key in local and key in trees]
+    if home is None or not names:
+        return released
+    table = released.collect()
+    truth = _originals(released, original, table, names).with_columns(table[home].alias(home))
+    shared = [key for key in names if key in truth.columns and _equal_share(truth, home, key) >= MIN_EQUAL_SHARE]
+    refined = [_refined(table[key].cast(pl.String), truth[key], table[home], trees[key]) for key in shared]
+    return replace(released, frame=engines.like(released.frame, table.with_columns(refined))) if shared else released
+
+
+def _refined(released: pl.Series, true: pl.Series, home: pl.Series, tree: Hierarchy) -> pl.Series:
+    """A released key beside the finest category of the household, where its own is at a higher level."""
+    rung = pl.repeat(len(tree.levels), len(released), eager=True)
+    for place, level in reversed([*enumerate(tree.levels)]):
+        text = as_text(level.label(true))
+        same = ((released == text) | (released == text + f" ({level.name})")).fill_null(value=False)
+        rung = rung.set(same, place)
+    frame = pl.DataFrame({"shown": released, "rung": rung, "home": home})
+    finest = pl.col("shown").sort_by("rung").first().over("home")
+    higher = pl.col("rung") > pl.col("rung").min().over("home")
+    beside = pl.when(higher).then(pl.format("{} (beside {})", "shown", finest)).otherwise("shown")
+    return frame.select(beside.alias(released.name)).to_series()
 
 
 def _changed(released: Records) -> set[str]:

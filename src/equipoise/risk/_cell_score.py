@@ -1,8 +1,10 @@
 """Risks of the classes of the keys: mean over records, detail per cell and per record; the sampling fraction."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
+from equipoise.data.blanked_keys import with_blanks
 from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
@@ -10,7 +12,7 @@ from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
-from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, not_applicable
+from equipoise.methods.score import DESCRIPTIVE_NOTE, EXCHANGED_NOTE, Score, not_applicable
 from equipoise.risk._blanks_shown_by_members import blanks_as_values, filled_by_members
 from equipoise.risk._linked_records import linked
 
@@ -22,11 +24,12 @@ class KeyRisk:
     """Mixin of measures that score the classes of the keys; records of a synthetic file stand for nobody.
 
     Rows that are identical as released, a blank being a value, cannot be told apart by anybody: that bound is the
-    score. Blanks that other members of the household show are filled in first. After a random mask on the keys it is
-    descriptive only, and a note says so. Where the roles declare that a missing key could be anything
-    (`missing="any"`), a measure of sizes counts for each person the released records that do not contradict their true
-    keys; other measures, and files in which people cannot be followed, still count identical rows. Where people have
-    several records, those are left out whose other records contradict what is true of the person.
+    score; of values that were exchanged, as they would be with blanks in their place. Blanks that other members of the
+    household show are filled in first. After a random mask on the keys it is descriptive only, and a note says so.
+    Where the roles declare that a missing key could be anything (`missing="any"`), a measure of sizes counts for each
+    person the released records that do not contradict their true keys; other measures, and files in which people cannot
+    be followed, still count identical rows. Where people have several records, those are left out whose other records
+    contradict what is true of the person.
     """
 
     __slots__ = ()
@@ -39,8 +42,11 @@ class KeyRisk:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
-        score = self._of_classes(released, original)
-        at_random = isinstance(released, Records) and released.randomised & {*self.by(released.roles)}
+        bound = with_blanks(released) if isinstance(released, Records) else released
+        score = self._of_classes(bound, original)
+        if bound is not released:
+            score = replace(score, notes=(*score.notes, EXCHANGED_NOTE))
+        at_random = isinstance(bound, Records) and bound.randomised & {*self.by(bound.roles)}
         return replace(score, notes=(*score.notes, DESCRIPTIVE_NOTE)) if at_random else score
 
     def _of_classes(self, released: Records | Cells, original: Records | Cells) -> Score:
@@ -59,6 +65,16 @@ class KeyRisk:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, eq=False)
+class InFile(KeyRisk):
+    """A score of the file's own classes, for measures that also know a population."""
+
+    score: Callable[[Records | Cells, Cells], Score]
+
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
+        return self.score(released, cells)
+
+
 def as_read(
     released: Records, original: Records | Cells, by: tuple[str, ...], *, of_sizes: bool = True
 ) -> tuple[Records, Candidates | None]:
@@ -67,7 +83,7 @@ def as_read(
     Beside it, for measures of sizes, the records that may be each person's: where people have several, or where a blank
     is declared to be anything and no member shows one.
     """
-    plain = blanks_as_values(released, by)
+    plain = blanks_as_values(with_blanks(released), by)
     read = filled_by_members(plain, original, by)
     if not of_sizes or not isinstance(original, Records):
         return read, None

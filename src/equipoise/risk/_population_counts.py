@@ -13,6 +13,7 @@ from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, RolesError
 from equipoise.ground.packed_keys import code, tally
+from equipoise.risk._blanks_shown_by_members import BLANK_MARK, filled_by_members
 
 PopulationSource = str | Path | Records
 """A population: a file that has the keys, or records already read."""
@@ -26,9 +27,10 @@ def people_like(released: Records, original: Records, population: Records) -> tu
     A key that was coarsened is coarsened alike for the population: by the released value of each original value in the
     records, and for a value that no record had by the same level of its hierarchy or the same threshold. People whom no
     law places are left out; classes are then too small, on the safe side. If missing keys match anything, people match
-    as records do. Cost: O(records + people + patterns of missing keys).
+    as records do; blanks that other members of a household show are read there. Cost: O(records + people + patterns of
+    missing keys).
     """
-    cells = count(released)
+    cells = count(filled_by_members(released, original, released.roles.keys))
     table = _people(population, cells)
     everybody = table.height
     for key in cells.by if released is not original else ():
@@ -40,7 +42,7 @@ def people_like(released: Records, original: Records, population: Records) -> tu
         notes.append(f"{unplaced:,} people of the population have a value that no level places: they were left out.")
     if small:
         notes.append(f"{small:,} classes have fewer people in the population than records: there the records count.")
-    return cells, np.maximum(sizes, cells.alike[0]), tuple(notes)
+    return cells, np.maximum(sizes, np.minimum(cells.n, cells.alike[0])), tuple(notes)
 
 
 def _people(population: Records, cells: Cells) -> pl.DataFrame:
@@ -110,7 +112,7 @@ def _label(value: pl.Series, level: Level) -> pl.Series:
 
 def _count_people(cells: Cells, people: pl.DataFrame) -> Floats:
     """Number of people who match each cell."""
-    keys = cells.keys
+    keys = cells.keys.with_columns(pl.col(pl.String).str.strip_prefix(BLANK_MARK))
     kinds: dict[Any, Any] = {c: pl.String if people.schema[c] != keys.schema[c] else keys.schema[c] for c in cells.by}
     people_counts = people.select(cells.by).cast(kinds).group_by(cells.by).agg(__eq_total=pl.len().cast(pl.Float64))
     both = pl.concat(

@@ -71,7 +71,8 @@ class Composition:
         if not column:
             raise RolesError("Composition risk needs to know who lives together: name a household in the roles.")
         home = None if column in released.roles.keys else column
-        roles = replace(released.roles, household=home, missing="category")
+        person = None if released.roles.person == home else released.roles.person
+        roles = replace(released.roles, household=home, person=person, missing="category")
         read = filled_by_members(replace(released, roles=roles), original, roles.keys)
         households = _households(read, column)
         alike = self._alike(households)

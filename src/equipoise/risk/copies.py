@@ -25,10 +25,10 @@ class Copies:
     """Share of released values that equal a value only one person of the original has, in the column where it is most.
 
     For each column the released values that are not missing are looked up among the original's: `equal` is the share
-    that somebody has, `rare` that at most five people have, `unique` that exactly one person has. Whole records, all
-    `columns` at once (missing equals missing), are compared in the same way and count like a column. Numbers of people,
-    households and samples are left out unless they are named. value = the largest `unique`; `number` the count behind
-    it.
+    that somebody has, `rare` that at most five people have, `unique` that exactly one person has, with the role
+    `person` in however many records. Whole records, all `columns` at once (missing equals missing), are compared in the
+    same way and count like a column. Numbers of people, households and samples are left out unless they are named.
+    value = the largest `unique`; `number` the count behind it.
 
     With a holdout, people reserved before any mask ran, the baseline is the same share for as many non-members: a value
     that coarse data repeat by chance is nobody's secret. Where the holdout is smaller than the file, the detail gives
@@ -56,7 +56,7 @@ class Copies:
     def measure(self, released: Records, original: Records) -> Score:
         columns = self._compared(released, original)
         published, people = _comparable(released.collect(*columns), original.collect(*columns))
-        table = _shares(published, people)
+        table = _shares(published, people, _owners(original))
         holdout = original.holdout
         if holdout is not None:
             table = table.hstack(_beside(released, original, holdout, columns))
@@ -77,7 +77,7 @@ class Copies:
             if column not in here or column not in there:
                 raise RolesError.missing(column, [c for c in there if c in here])
         roles = (released.roles, original.roles)
-        labels = {name for role in roles for name in (role.id, role.household, role.sample)}
+        labels = {name for role in roles for name in (role.id, role.person, role.household, role.sample)}
         columns = self.columns or tuple(c for c in there if c in here and c not in labels)
         if not columns:
             raise RolesError("The released file and the original have no column in common.")
@@ -96,22 +96,37 @@ def _comparable(released: pl.DataFrame, people: pl.DataFrame) -> tuple[pl.DataFr
     return released, people
 
 
-def _shares(released: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
+def _owners(records: Records) -> pl.Series:
+    """The person of each record; a record of nobody is its own."""
+    every = pl.int_range(records.height(), dtype=pl.Int64, eager=True)
+    if records.roles.person is None:
+        return every.alias("owners")
+    owner = records.collect(records.roles.person).to_series()
+    return (
+        pl.select(pl.when(owner.is_null()).then(-1 - every).otherwise(owner.rank("dense"))).to_series().alias("owners")
+    )
+
+
+def _shares(released: pl.DataFrame, people: pl.DataFrame, owner: pl.Series) -> pl.DataFrame:
     """Shares of the released values that people have, by column and for whole records."""
-    return pl.DataFrame(list(_rows(released, people)))
+    return pl.DataFrame(list(_rows(released, people, owner)))
 
 
-def _rows(released: pl.DataFrame, people: pl.DataFrame) -> Iterator[dict[str, object]]:
+def _rows(released: pl.DataFrame, people: pl.DataFrame, owner: pl.Series) -> Iterator[dict[str, object]]:
     for column in people.columns:
-        yield {"column": column, **_share(*(t.select(column).drop_nulls() for t in (released, people)))}
-    yield {"column": WHOLE_RECORD, **_share(released, people)}
+        filled = people[column].is_not_null()
+        yield {
+            "column": column,
+            **_share(released.select(column).drop_nulls(), people.select(column).filter(filled), owner.filter(filled)),
+        }
+    yield {"column": WHOLE_RECORD, **_share(released, people, owner)}
 
 
-def _share(released: pl.DataFrame, people: pl.DataFrame) -> dict[str, float]:
+def _share(released: pl.DataFrame, people: pl.DataFrame, owner: pl.Series) -> dict[str, float]:
     """Shares of these rows that some, at most five, or one of the people have."""
     columns = [pl.col(name).alias(str(place)) for place, name in enumerate(people.columns)]
     names = [str(place) for place in range(len(columns))]
-    owners = people.select(columns).group_by(names).agg(pl.len().alias("owners"))
+    owners = people.select(*columns, owner).group_by(names).agg(pl.col("owners").n_unique())
     looked_up = released.select(columns).join(owners, on=names, how="left", nulls_equal=True)["owners"]
     limits = (people.height, MAX_RARE, 1)
     shares = (int((looked_up <= limit).sum()) / max(1, released.height) for limit in limits)
@@ -124,7 +139,8 @@ def _beside(released: Records, original: Records, holdout: Records, columns: tup
     shares = {}
     for name, side in (("members", original), ("holdout", holdout)):
         order = np.argsort(Draws(0).uniform(side.keys_of_rows()), kind="stable")[:many]
-        shares[name] = _shares(*_comparable(released.collect(*columns), side.collect(*columns)[order]))["unique"]
+        files = _comparable(released.collect(*columns), side.collect(*columns)[order])
+        shares[name] = _shares(*files, _owners(side)[order])["unique"]
     return pl.DataFrame(shares)
 
 

@@ -24,11 +24,12 @@ from equipoise.risk._cell_score import as_read
 class Household:
     """Mean probability that a record's household is re-identified: 1 - product over its members of (1 - their risk).
 
-    The risk r_i of a member is that of `Individual`, blanks that other members show filled in; whoever recognises one
-    member recognises all, so each member has the risk of the household. `number` is the expected number of records
-    re-identified so; with `above`, value and number are those of the records in households of a larger risk. The detail
-    has a row per household, the worst first: its id, its `members` and its `risk`. Who lives together is said by the
-    `household` role, or by that column.
+    Or m r where m members share a class of risk r and that is more: whichever of them a record is taken for, it leads
+    to the household. The risk r_i of a member is that of `Individual`, blanks that other members show filled in;
+    whoever recognises one member recognises all, so each member has the risk of the household. `number` is the expected
+    number of records re-identified so; with `above`, value and number are those of the records in households of a
+    larger risk. The detail has a row per household, the worst first: its id, its `members` and its `risk`. Who lives
+    together is said by the `household` role, or by that column.
 
     Source: Hundepool et al. (2012), section 3.3.3; World Bank, *Statistical Disclosure Control for Microdata: A
     Practice Guide*, section on household risk. Assumes that an intruder knows one member, not the family.
@@ -38,6 +39,9 @@ class Household:
     >>> records = eq.Records.of(people, eq.Roles("age", household="home"))
     >>> Household().measure(records, records).detail.rows()
     [(1, 2, 1.0), (2, 1, 0.5)]
+    >>> twins = eq.Records.of(people.with_columns(age=30), eq.Roles("age", household="home"))
+    >>> Household().measure(twins, twins).detail["risk"].round(3).to_list()
+    [0.667, 0.333]
     """
 
     above: float | None = None
@@ -53,10 +57,8 @@ class Household:
         home = self.household or released.roles.household
         if not home:
             raise RolesError("Household risk needs to know who lives together: name a household in the roles.")
-        ids, homes, risk = _members(released, original, home)
-        with np.errstate(divide="ignore"):
-            missed = np.bincount(homes.codes, np.log1p(-risk), homes.size)
-        people, shared = np.bincount(homes.codes, minlength=homes.size), -np.expm1(missed)
+        ids, homes, cell, risk = _members(released, original, home)
+        people, shared = np.bincount(homes.codes, minlength=homes.size), _of_households(homes, cell, risk)
         weights = shared if self.above is None else np.where(shared > self.above, 1.0, 0.0)
         number = float((people * weights).sum())
         return Score(
@@ -69,8 +71,20 @@ class Household:
         )
 
 
-def _members(released: Records, original: Records, home: str) -> tuple[pl.Series, Coded, Floats]:
-    """Id (else row number), household and own risk of every record, row by row: ids may repeat."""
+def _of_households(homes: Coded, cell: Integers, risk: Floats) -> Floats:
+    """The chance that one member at least is recognised, and no less than that of a record of a class they share."""
+    with np.errstate(divide="ignore"):
+        missed = np.bincount(homes.codes, np.log1p(-risk), homes.size)
+    classes = (
+        pl.DataFrame({"home": homes.codes, "cell": cell, "risk": risk}).group_by("home", "cell").agg(pl.sum("risk"))
+    )
+    together = np.zeros(homes.size)
+    np.maximum.at(together, classes["home"].to_numpy(), np.minimum(classes["risk"].to_numpy(), 1.0))
+    return np.maximum(-np.expm1(missed), together)
+
+
+def _members(released: Records, original: Records, home: str) -> tuple[pl.Series, Coded, Integers, Floats]:
+    """Id (else row number), household, class and own risk of every record, row by row: ids may repeat."""
     key, keys = released.roles.id, released.roles.keys
     require_columns((home,), released.schema())
     if released.kind == "pyspark" and not key:
@@ -87,7 +101,7 @@ def _members(released: Records, original: Records, home: str) -> tuple[pl.Series
     else:
         cells, cell, table = view.people, view.places, aligned(read, original, columns)[0]
     ids = table[key] if key else pl.int_range(table.height, dtype=pl.UInt32, eager=True).alias("record")
-    return ids, code(table[home]), np.minimum(of_cells(cells)[cell], 1.0)
+    return ids, code(table[home]), cell, np.minimum(of_cells(cells)[cell], 1.0)
 
 
 def _detail(homes: pl.Series, people: Integers, risk: Floats) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells, count
+from equipoise.data.cells import Cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
@@ -13,7 +13,7 @@ from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.risk._cell_score import InFile, cell_score
 from equipoise.risk._population_counts import PopulationSource, people_like
 
 
@@ -45,18 +45,18 @@ class Journalist:
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:
             return not_applicable(label(self), "lower")
-        cells, people, notes = self._people(released, original)
+        if self.population is None:
+            score = InFile(lambda read, cells: self._score(read, cells, np.maximum(*cells.alike), ()))
+            note = "People are estimated by the sum of weights." if released.roles.weight else "The file is everybody."
+            risk = score.measure(released, original)
+            return replace(risk, notes=(note, *risk.notes))
+        register = self.population if isinstance(self.population, Records) else read(self.population, Roles())
+        return self._score(released, *people_like(released, original, register))
+
+    def _score(self, released: Records | Cells, cells: Cells, people: Floats, notes: tuple[str, ...]) -> Score:
         risk = 1 / people if self.k is None else np.where(people < self.k, 1.0, 0.0)
         score = cell_score(label(self), released, cells, risk, notes)
         if self.of == "mean" or self.k is not None:
             return score
         worst = float(risk.max(initial=0.0))
         return replace(score, value=worst, number=float(cells.n[risk == worst].sum()), unit="share")
-
-    def _people(self, released: Records, original: Records) -> tuple[Cells, Floats, tuple[str, ...]]:
-        if self.population is None:
-            cells = count(released)
-            note = "People are estimated by the sum of weights." if released.roles.weight else "The file is everybody."
-            return cells, np.maximum(cells.alike[1], cells.alike[0]), (note,)
-        register = self.population if isinstance(self.population, Records) else read(self.population, Roles())
-        return people_like(released, original, register)

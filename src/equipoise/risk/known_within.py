@@ -13,13 +13,16 @@ from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
-from equipoise.risk._forest import forest_guesses, sampled_rows
-from equipoise.risk._snoopers import Terms, coefficients, matrix, seen_by_snoopers
+from equipoise.risk._value_snoopers.forest import forest_guesses, sampled_rows
+from equipoise.risk._value_snoopers.guesses_by_others import equal_values
+from equipoise.risk._value_snoopers.likeliest_values import likeliest_values
+from equipoise.risk._value_snoopers.released_terms import Terms, coefficients, matrix
+from equipoise.risk._value_snoopers.snooper_view import seen_by_snoopers
 
 ROUNDING = 1e-9
 MAX_FORESTS = 2
 """Columns for which a forest is grown: those that the other snoopers know best."""
-SNOOPERS = ("linked record", "curved", "forest", "together")
+SNOOPERS = ("linked record", "curved", "equal", "forest", "together", "likeliest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,12 @@ class KnownWithin:
     the person's released record, with the role household or person the means of the unit's other rows, and guesses
     - by the released value itself ("linked record");
     - by the best sum of bent lines in the logarithms of all released columns, fitted to the originals ("curved");
+    - by the mean of all others equal in one to three released columns, or by lines beside it ("equal");
     - in the two columns that these know best, by a random forest on the same, whose trees guess for records they have
-      not seen ("forest"; on at most 3,000 records drawn by a public seed), and by the mean of the three on the scale of
+      not seen ("forest"; on at most 3,000 records drawn by a public seed), and by the mean of the first two and it as
       logarithms ("together");
+    - by the value that is near to most of the true values of 10, 30 or 100 others for whom these guesses are alike
+      ("likeliest"), as where values are round, or by one value for everybody;
     each also times the one factor with which most values are hit. Values of 0 and missing ones are left out: nothing is
     within p percent of 0 but 0.
 
@@ -87,8 +93,11 @@ class KnownWithin:
             raise DataError(f"Column {column!r} has no value but 0: nothing can be within a share of it.")
         guesses = guesser.guesses(place, column, rows, forest)
         hits = {name: self._hits(guess, truth[its]) for name, (its, guess) in guesses.items()}
-        strongest = max(hits, key=lambda name: hits[name])
+        some, likeliest = guesser.likeliest(guesses, place, self.p)
         baseline = self._hits(np.full(len(rows), float(np.median(truth[rows]))), truth[rows])
+        hits["likeliest"] = max([baseline, *(self._hits(guess, truth[some]) for guess in likeliest)])
+        guesses["likeliest"] = some, truth[some]
+        strongest = max(hits, key=lambda name: hits[name])
         return {
             "column": column, **dict.fromkeys(SNOOPERS), **hits, "risk": hits[strongest], "strongest": strongest,
             "baseline": baseline, "n": len(guesses[strongest][0]),
@@ -116,6 +125,8 @@ class _Guesser:
         coded = self.table.with_columns(pl.Series(c, signed_log(self.table[c].to_numpy())) for c in numbers)
         self.terms, self.coded = Terms.of(coded, columns), coded
         self.curved = matrix(self.terms.curved, coded)
+        self.centre = np.nanmean(self.logs, axis=0)
+        self.equal = [*equal_values(self.terms.linear, coded, columns, self.logs - self.centre, units)]
 
     def guesses(self, place: int, column: str, rows: Integers, forest: bool) -> dict[str, tuple[Integers, Floats]]:
         """For each snooper the rows, and the guesses for them; the forest, and who has its help, guess for some."""
@@ -124,6 +135,10 @@ class _Guesser:
         bent = np.zeros(len(own))
         bent[rows] = x @ coefficients(x, logs[rows])
         guesses = {"linked record": (rows, linked[rows]), "curved": (rows, signed_exp(bent[rows]))}
+        if self.equal:
+            error = [np.abs(each[rows, place] + self.centre[place] - logs[rows]).mean() for each in self.equal]
+            best = self.equal[int(np.argmin(error))][rows, place] + self.centre[place]
+            guesses["equal"] = rows, signed_exp(best)
         if forest and self.terms.coded:
             some = sampled_rows(rows, len(self.terms.coded), 1)
             x = matrix(self.terms.coded, self.coded[some])[:, 1:]
@@ -131,6 +146,15 @@ class _Guesser:
             together = (signed_log(linked[some]) + bent[some] + grown) / 3
             guesses |= {"forest": (some, signed_exp(grown)), "together": (some, signed_exp(together))}
         return guesses
+
+    def likeliest(
+        self, guesses: dict[str, tuple[Integers, Floats]], place: int, p: float
+    ) -> tuple[Integers, list[Floats]]:
+        """The rows of those who guess for fewest, and the likeliest values by what all guess for them."""
+        some = sampled_rows(min((its for its, _ in guesses.values()), key=len), 1, 1)
+        each = [guess[np.searchsorted(its, some)] for its, guess in guesses.values()]
+        logs, truth = signed_log(np.column_stack(each)), self.originals[some, place]
+        return some, likeliest_values(logs, self.logs[some, place], truth, p, self.units[some])
 
 
 def signed_log(x: Floats) -> Floats:

@@ -1,6 +1,5 @@
 """Expected number of sample uniques that are matched rightly, by a log-linear model of the population."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -232,7 +231,10 @@ def _checked_misclassification(value: Any) -> float | str | tuple[tuple[str, Any
         return _probability(value)
     if isinstance(value, str):
         raise ParameterError(f"misclassification is {LAW!r}, a probability or one for each key, got {shown(value)}.")
-    pairs = value.items() if isinstance(value, Mapping) else value
+    try:
+        pairs = dict(value).items()
+    except (TypeError, ValueError):
+        raise ParameterError(f"misclassification is {LAW!r}, a probability or one for each key.") from None
     return tuple((str(key), _probability(how) if isinstance(how, int | float) else _matrix(how)) for key, how in pairs)
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from equipoise.data.column_parts import with_parts
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
@@ -13,23 +14,36 @@ from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
-from equipoise.risk._snoopers import (
-    Terms,
+from equipoise.risk._value_snoopers.best_rules import (
+    EXACT_SHARE,
     best_fit_errors,
-    crossed_tree_errors,
+    elliptical_standard_error,
     flexible_errors,
-    learnt_errors,
-    learnt_forest_errors,
-    neighbour_errors,
-    seen_by_snoopers,
-    tree_errors,
-    usable_columns,
+    relative_standard_error,
 )
+from equipoise.risk._value_snoopers.boosted_trees import crossed_tree_errors
+from equipoise.risk._value_snoopers.guesses_by_others import equal_value_errors
+from equipoise.risk._value_snoopers.learnt_from_synthetic import learnt_errors
+from equipoise.risk._value_snoopers.released_terms import Terms, as_numbers, matrix
+from equipoise.risk._value_snoopers.snooper_view import seen_by_snoopers, usable_columns
 
-SNOOPERS = ("mean", "linked record", "best linear", "all columns", "curved", "nearest", "flexible", "trees")
+SNOOPERS = (
+    "mean",
+    "linked record",
+    "best linear",
+    "all columns",
+    "curved",
+    "quadratic",
+    "nearest",
+    "equal",
+    "flexible",
+    "trees",
+)
+OWN_VALUE = SNOOPERS[:3]
+"""Those who read the released value of the column alone."""
 Errors = dict[str, float]
-NORMAL_95, EXACT_SHARE = 1.96, 1e-12
-"""Standard errors of a 95 % interval; share of the variance below which an error is none."""
+NORMAL_95 = 1.96
+"""Standard errors of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +57,40 @@ class ValueDisclosure:
     - by the best linear rule in all released numbers and dates at once ("all columns"): for noise of covariance N on
       values of covariance S its R^2 is (S (S + N)^-1 S)_jj / S_jj, which the release and its law tell the public;
     - by the best sum of bent lines in all released columns ("curved"): up to four bends a number, and 20 categories of
-      every other column, while there are 30 records for each term;
-    - by a random forest, whose trees guess for records they have not seen, by the mean of the records most alike, and
-      by Bayes' rule with the values of all other people as the prior, joined with the numbers by the best linear rule
-      ("flexible"; on at most 3,000 records drawn by a public seed);
+      every other column, or of squares and products ("quadratic"), while there are 30 records for each term;
+    - by the mean of all others equal in one released column, such as a weight or a small area, or in two or three while
+      records are few, and by lines beside it ("equal");
+    - by random forests and extra trees, whose trees guess for records they have not seen, by kernel ridge regression in
+      four folds, by the mean of the records most alike, and by Bayes' rule with the values of all other people as the
+      prior, joined with the numbers by the best linear rule ("flexible"; on at most 3,000 records drawn by a public
+      seed). This snooper has the true values of everybody else: of a group that was given its mean he subtracts the
+      others (groups of 10: 0.98, where the mean alone tells 0.91), which nobody without those values can;
     - with `trees`, by boosted trees that learn from other people's pairs of records, in three folds (extra `learn`).
-    With the role household or person the snooper also reads the other rows of a unit: how many, and their means.
+    With the role household or person the snooper also reads the other rows of a unit: how many, their means and
+    categories; of a date its day, month and weekday, of texts with over 20 values the first one to four characters.
     The linear and curved rules are fitted to the originals: they are the least upper bound of what any intruder reaches
     by a rule of that form, from public moments, from the law or by luck. With few records for each column that bound is
     loose, never low. Copies of the same people (`Roles.sample`) are averaged first; for several releases, see
     `attacks.averaged`. `snooper="own"` leaves the first three, as in the source.
 
     A fully synthetic file has nobody's record: the snooper knows a person's other columns (`known`; all that the
-    release holds unless given) and learns x from the synthetic records, by linear and curved regression, by a
-    random forest ("flexible") and by the nearest records ("nearest": one, or the mean of five), tried on the people of
-    the original. With a holdout the baseline is the success of the same snooper with people who are not in the file:
-    what is no more than that is learnt about everybody.
+    release holds unless given) and learns x from the synthetic records, by linear, curved and quadratic regression, by
+    the nearest records ("nearest": one, or the mean of five), those equal in one to three columns ("equal"), by
+    forests, extra trees down to single records (which find people whose values were copied) and kernels, and by the
+    best mixture of all these ("flexible"), tried on at most 5,000 people of the original. With a holdout the baseline
+    is the success of the same snooper with people who are not in the file: what is no more is learnt about everybody.
 
     value = 1 - MSE / Var(x) of the strongest, the reciprocal-MSE risk on a scale from 0 (nothing but the mean) to 1
     (the value itself). The detail has a row per column: the relative MSE of each snooper, `risk`, who is `strongest`,
-    and `baseline`. With a person's own record the interval (95 %) is how far chance may move the number in a file of so
-    many units: the standard error of MSE / Var(x), a ratio of means over units, with the squared errors of the best
-    linear rule as the shape of those of the strongest.
+    and `baseline`. The interval (95 %) is how far chance may move the number in a file of so many units: the standard
+    error of MSE / Var(x), a ratio of means over units, with the squared errors of the strongest snooper in synthetic
+    files and those of the best linear rule as their shape in all others; there, for a rule of another form, at least
+    that of R^2 in elliptical laws of this kurtosis, 2 R (1 - R^2) sqrt((1 + kurtosis) / n).
 
     Source: Duncan and Keller-McNulty (2000), risk as the reciprocal of the snooper's mean squared error; Kim (1986) and
     Fuller (1993), *Masking procedures for microdata disclosure limitation*, for prediction from all masked columns;
-    Breiman (2001), *Random forests*.
+    Breiman (2001), *Random forests*; Geurts, Ernst and Wehenkel (2006), *Extremely randomized trees*; Muirhead (1982),
+    *Aspects of multivariate statistical theory*, section 5.1, for the interval.
     Misleads when the person is not found, when few values that matter hide behind an average over all, and where
     columns combine in ways that are neither sums nor found by trees. Cost: O(records x terms^2), at most records / 30
     terms beside the columns, and a forest of some tenths of a second, in memory; synthetic files that for every column.
@@ -99,13 +121,17 @@ class ValueDisclosure:
             baseline=float(worst["baseline"]),
             interval=_interval(worst["risk"], worst["chance"]),
             unit="share of the variance of a value",
-            notes=(f"Strongest in {worst['column']!r}: {worst['strongest']}.", *self._assumption(released)),
+            notes=(
+                f"Strongest in {worst['column']!r}: {worst['strongest']}.",
+                *self._assumption(released, worst["strongest"]),
+            ),
             cells=lambda: table,
         )
 
-    def _assumption(self, released: Records) -> tuple[str, ...]:
+    def _assumption(self, released: Records, strongest: str) -> tuple[str, ...]:
         if not released.synthetic:
-            return ()
+            informed = strongest in ("equal", "flexible")
+            return ("This snooper knows the true values of all other people.",) if informed else ()
         known_columns = ", ".join(self.known) if self.known else "all other columns of a person"
         return (f"The file is synthetic: the snooper knows {known_columns} and learns the value from its records.",)
 
@@ -119,11 +145,16 @@ class ValueDisclosure:
         if self.snooper == "strongest":
             terms = Terms.of(released_table, every)
             _add(errors, "all columns", linear := best_fit_errors(terms.linear, released_table, originals))
-            _add(errors, "curved", best_fit_errors(terms.curved, released_table, originals))
-            _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear, units))
-            if self.trees:
-                _add(errors, "trees", crossed_tree_errors(terms.linear, released_table, originals))
-        chances = [_relative_standard_error(y, x, units) for y, x in zip(masked.T, originals.T, strict=True)]
+            certain = max(linear) <= EXACT_SHARE  # as with more columns than records: nobody errs less
+            if not certain:
+                _add(errors, "curved", best_fit_errors(terms.curved, released_table, originals))
+                _add(errors, "quadratic", best_fit_errors(terms.linear, released_table, originals, products=True))
+                _add(errors, "equal", equal_value_errors(terms.linear, released_table, every, originals, units))
+                _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear, units))
+            if self.trees and not certain:
+                _add(errors, "trees", crossed_tree_errors(matrix(terms.linear, released_table), originals))
+        pairs = zip(masked.T, originals.T, errors, strict=True)
+        chances = [_relative_standard_error(y, x, units, own) for y, x, own in pairs]
         return [_row(*row) for row in zip(columns, errors, chances, strict=True)]
 
     def _synthetic(self, released: Records, original: Records, columns: tuple[str, ...]) -> list[dict[str, object]]:
@@ -131,8 +162,11 @@ class ValueDisclosure:
         usable = self._known(released, original)
         every = tuple(dict.fromkeys((*columns, *usable)))
         table, holdout = released.collect(*every), original.holdout
-        people = [original.collect(*every), *((holdout.collect(*every),) if holdout else ())]
-        return [self._learnt(table, people, column, [c for c in usable if c != column]) for column in columns]
+        files = [original.collect(*every), *((holdout.collect(*every),) if holdout else ())]
+        people = [with_parts(file, usable, like=table) for file in files]
+        table = with_parts(table, usable)
+        known_columns = (*usable, *table.columns[len(every) :])
+        return [self._learnt(table, people, column, [c for c in known_columns if c != column]) for column in columns]
 
     def _known(self, released: Records, original: Records) -> tuple[str, ...]:
         if self.snooper == "own":
@@ -145,19 +179,15 @@ class ValueDisclosure:
     def _learnt(
         self, released: pl.DataFrame, people: list[pl.DataFrame], target: str, known_columns: list[str]
     ) -> dict[str, object]:
-        x, y = floats(people[0], (target,))[:, 0], floats(released, (target,))[:, 0]
-        errors = [_mean_only(y, x), *(dict[str, float]() for _ in people[1:])]
+        x, y = as_numbers(people[0][target]), as_numbers(released[target])
+        errors, chance, baseline = _mean_only(y, x), 0.0, 0.0
         if known_columns and not np.isnan(y).all():
             terms = Terms.of(released, known_columns)
-            _add(errors, "all columns", learnt_errors(terms.linear, released, target, people))
-            _add(errors, "curved", learnt_errors(terms.curved, released, target, people))
-            _add(errors, "nearest", neighbour_errors(terms.curved, released, target, people))
-            _add(errors, "flexible", learnt_forest_errors(terms, released, target, people))
-            if self.trees:
-                _add(errors, "trees", tree_errors(terms.linear, released, target, people))
-        row = _row(target, errors[0])
-        baseline = max(0.0, 1.0 - errors[1].get(str(row["strongest"]), 1.0)) if len(errors) > 1 else 0.0
-        return {**row, "baseline": baseline}
+            (learnt, chance), *others = learnt_errors(terms, released, target, people, trees=self.trees)
+            errors |= learnt
+            strongest = min(errors, key=lambda name: errors[name])
+            baseline = max(0.0, *(1.0 - outside.get(strongest, 1.0) for outside, _ in others)) if others else 0.0
+        return {**_row(target, errors, chance), "baseline": baseline}
 
 
 def _add(errors: list[Errors], snooper: str, relative_errors: list[float]) -> None:
@@ -197,18 +227,23 @@ def _correlation(x: Floats, y: Floats) -> float:
     return float(np.clip(np.corrcoef(x, y)[0, 1], -1.0, 1.0))
 
 
-def _relative_standard_error(y: Floats, x: Floats, units: Integers) -> float:
-    """Standard error of a mean squared error over the variance, as a share of it, by the best linear rule's errors."""
-    both = ~np.isnan(x) & ~np.isnan(y)
+def _relative_standard_error(y: Floats, x: Floats, units: Integers, errors: Errors) -> float:
+    """Standard error of a mean squared error over the variance, as a share of it, by the best linear rule's errors.
+
+    Where that rule explains little they are the deviations themselves, which never differ from their mean square by
+    chance: for a stronger rule of another form it is at least that of its R^2 in an elliptical law.
+    """
+    has_value = ~np.isnan(x)
+    both = has_value & ~np.isnan(y)
     if both.sum() < 3 or np.ptp(y[both]) == 0 or np.ptp(x[both]) == 0:
         return 0.0
-    centred = x[both] - x[both].mean()
-    errors = (centred - np.polyval(np.polyfit(y[both] - y[both].mean(), centred, 1), y[both] - y[both].mean())) ** 2
-    if errors.mean() <= EXACT_SHARE * (centred**2).mean():
-        return 0.0
-    excess = errors / errors.mean() - centred**2 / (centred**2).mean()
-    sums = np.bincount(np.unique(units[both], return_inverse=True)[1], weights=excess)
-    return float(np.sqrt((sums**2).sum()) / both.sum())
+    centred, masked = x[both] - x[both].mean(), y[both] - y[both].mean()
+    squares = (centred - masked * (centred @ masked) / (masked @ masked)) ** 2
+    linear = relative_standard_error(squares, centred, units[both])
+    least = min(errors.values())
+    if least >= min(error for name, error in errors.items() if name in OWN_VALUE):
+        return linear
+    return max(linear, elliptical_standard_error(1.0 - least, x[has_value], units[has_value]))
 
 
 def _interval(risk: float, relative_standard_error: float) -> tuple[float, float] | None:

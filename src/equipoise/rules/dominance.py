@@ -7,7 +7,7 @@ from typing import Any
 from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Floats
 from equipoise.methods.parameters import share, whole_number
-from equipoise.methods.protection_levels import MagnitudeRule, one, tops
+from equipoise.methods.protection_levels import MAX_RANKS, MagnitudeRule, one, tops
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Dominance(MagnitudeRule):
     strict: bool = False
 
     def __post_init__(self) -> None:
-        whole_number(self.n, "n")
+        whole_number(self.n, "n", most=MAX_RANKS)
         share(self.k, "k")
 
     @property

@@ -53,8 +53,7 @@ class GroupDisclosure(Together):
         check_fields(self, k=1)
         share(self.share, "share")
 
-    @property
-    def hides_zeros(self) -> bool:
+    def hides_zeros(self, cells: Cells) -> bool:
         return True
 
     def flag(self, cells: Cells) -> pl.Series:

@@ -55,7 +55,7 @@ class KMap(Together):
 
     def flag(self, cells: Cells) -> pl.Series:
         refuse_uncounted(cells)
-        size = np.maximum(self._people(cells), cells.alike[0])
+        size = np.maximum(self._people(cells), np.minimum(cells.n, cells.alike[0]))
         return pl.Series("unsafe", (cells.n > 0) & (size < self.k))
 
     def explain(self, cell: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from equipoise.data.cells import Cells, amount
 from equipoise.data.tables.cell_status import marked
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.methods.parameters import share
+from equipoise.methods.parameters import entry, share
 from equipoise.methods.protection_levels import Together, protection
 
 
@@ -60,7 +60,7 @@ class Marked(Together):
         return pl.DataFrame({"lower": below["lower"], "upper": above["upper"]})
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        unsafe = bool(marked(pl.Series(self.column, [cell[self.column]]))[0])
+        unsafe = bool(marked(pl.Series(self.column, [entry(cell, self.column)]))[0])
         verdict = ("Sensitive", "marks") if unsafe else ("Safe", "does not mark")
         return f"{verdict[0]}: the column {self.column!r} {verdict[1]} it."
 

@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.data.cells import Cells, amount, gross
 from equipoise.data.equivalence_classes import Classes
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.methods.parameters import share, whole_number
+from equipoise.methods.parameters import entry, share, whole_number
 from equipoise.methods.protection_levels import Together, protection, refuse_uncounted
 from equipoise.methods.sensitive_values import Merging
 
@@ -64,7 +64,7 @@ class MinCount(Together):
         return protection(self.flag(cells).to_numpy(), lack, cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        if not cell["n"]:
+        if not entry(cell, "n"):
             return "Safe: nobody is there."
         holdings, least = cell.get("contributors"), self._holdings
         if holdings is not None and holdings != cell["n"] and holdings < least:

@@ -7,7 +7,7 @@ from typing import Any
 from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Floats
 from equipoise.methods.parameters import share, whole_number
-from equipoise.methods.protection_levels import MagnitudeRule, one, tops
+from equipoise.methods.protection_levels import MAX_RANKS, MagnitudeRule, one, tops
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PPercent(MagnitudeRule):
 
     def __post_init__(self) -> None:
         share(self.p, "p")
-        whole_number(self.coalition, "coalition")
+        whole_number(self.coalition, "coalition", most=MAX_RANKS)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         first, rest, unsafe = one(cell, lambda c: (tops(c, 1)[0], self._rest(c)[0], bool(self.flag(c)[0])))

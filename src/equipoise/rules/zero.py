@@ -1,4 +1,4 @@
-"""Zero rule: cells of value 0 that have contributors; where told so, cells without any."""
+"""Zero rule: cells of value 0 that have contributors; of counts, or where told so, cells without any."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells, amount
 from equipoise.data.tables.cell_status import structural
+from equipoise.methods.parameters import entry
 from equipoise.methods.protection_levels import Together, contribution, protection, refuse_uncounted
 
 
@@ -16,10 +17,11 @@ from equipoise.methods.protection_levels import Together, contribution, protecti
 class Zero(Together):
     """A cell is sensitive when it has contributors and its value is 0: each of them is known to have contributed 0.
 
-    With `empty` also a cell that nobody is in, of counts as of amounts: it tells that nobody has that combination.
-    Empty cells are then unknown to an attacker where suppressed, and may be suppressed to protect others. Structural
-    zeros (`eq.table(..., structural=)`) are never sensitive: everybody knows them. Protection, upwards (nothing lies
-    below 0): of an empty cell one record, which is the mean contribution to the table; of others the minimum.
+    With `empty` also a cell that nobody is in: it tells that nobody has that combination. Unless told otherwise that is
+    so in tables of counts, where only empty cells are 0, and not in those of amounts. Empty cells are then unknown to
+    an attacker where suppressed, and may be suppressed to protect others. Structural zeros (`eq.table(...,
+    structural=)`) are never sensitive: everybody knows them. Protection, upwards (nothing lies below 0): of an empty
+    cell one record, which is the mean contribution to the table; of others the minimum.
 
     Source: Hundepool et al. (2012), section 4.2; Massell (1999) on 0-cells; `zeros_are_disclosive` of the ACRO checker.
     Misleads when most cells are empty: then little is published. `GroupDisclosure` asks less.
@@ -29,25 +31,26 @@ class Zero(Together):
     ([True, False, False], [True, False, True])
     """
 
-    empty: bool = False
+    empty: bool | None = None
 
-    @property
-    def hides_zeros(self) -> bool:
-        return self.empty
+    def hides_zeros(self, cells: Cells) -> bool:
+        return bool(np.array_equal(amount(cells), cells.total)) if self.empty is None else self.empty
 
     def flag(self, cells: Cells) -> pl.Series:
         refuse_uncounted(cells)
         zero = amount(cells) == 0
-        return pl.Series("unsafe", zero & ~structural(cells) if self.empty else zero & (cells.n > 0))
+        return pl.Series("unsafe", zero & ~structural(cells) if self.hides_zeros(cells) else zero & (cells.n > 0))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         record = np.where(cells.n == 0, contribution(cells), 0.0)
         return protection(self.flag(cells).to_numpy(), record, cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        value = cell["value"] if "value" in cell else cell.get("total", cell["n"])
-        if value or not (self.empty or cell["n"]) or cell.get("structural"):
-            return (
-                "Safe: it is not 0, or nobody can be there." if self.empty else "Safe: it is not 0, or nobody is there."
-            )
-        return "Sensitive: it is 0 and has contributors." if cell["n"] else "Sensitive: nobody is there."
+        value, n = cell.get("value", cell.get("total", cell.get("n"))), entry(cell, "n")
+        if value or cell.get("structural"):
+            return "Safe: it is not 0, or nobody can be there."
+        if n:
+            return "Sensitive: it is 0 and has contributors."
+        if self.empty is None:
+            return "Nobody is there: sensitive in a table of counts, safe in one of amounts."
+        return "Sensitive: nobody is there." if self.empty else "Safe: it is not 0, or nobody is there."

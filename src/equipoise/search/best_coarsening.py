@@ -14,6 +14,7 @@ from equipoise.coarsening.lattice import CoarseningLoss
 from equipoise.data.cells import Cells, count
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.records import Records
+from equipoise.files.memory import refuse_work
 from equipoise.ground.errors import Cancelled, InfeasibleError, ParameterError, RolesError, hint
 from equipoise.ground.lazy_exports import snake
 from equipoise.ground.progress import Progress
@@ -165,6 +166,7 @@ def best_coarsening(
     share(suppress_at_most, "suppress_at_most", zero=True)
     if seconds is not None and not seconds > 0:
         raise ParameterError(f"seconds must be above 0, got {seconds:g}.")
+    refuse_work(records, "coarsen", records.roles.keys)
     cells, keys = _finest_cells(records, rule)
     lattice, clock = lattice_of(cells, keys, rule), SearchClock(seconds, progress)
     limit = int(np.floor(suppress_at_most * lattice.records + 1e-9))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from equipoise.ground.errors import ParameterError
@@ -18,6 +19,10 @@ LIMIT_SHIFT = 0.1
 """Share by which limits are moved to see whether the choice holds."""
 LIMIT_DIGITS = 4
 """Digits of a limit that is proposed."""
+MIN_COST = 0.001
+"""What costs users less is not told."""
+MAX_QUOTED = 70
+"""Characters of a recipe that a refusal quotes; a longer one would be cut, and is in the report."""
 MAX_NEXT_STEPS = 3
 """Next steps on each side that are reported."""
 
@@ -77,8 +82,10 @@ class LimitMove:
         return replace(self.limit, sign=f"{self.limit.sign[0]}=", bound=bound)
 
     def words(self) -> str:
-        to = f"{self.to.bound:g}" if self.to.sign == self.limit.sign else f"{self.to.sign} {self.to.bound:g}"
-        return f"if {self.limit.words()} were moved to {to}, {self.trial.words()!r} would pass"
+        score = scored(self.trial, self.limit)
+        name, _, bound = self.limit.in_sentence(score)
+        which = repr(self.trial.words()) if len(self.trial.words()) <= MAX_QUOTED else "a candidate"
+        return f"if the limit of {name} were {self.to.in_sentence(score)[2]} instead of {bound}, {which} would pass"
 
 
 @dataclass(frozen=True)
@@ -314,11 +321,33 @@ def refusal(trials: Sequence[Trial], policy: Policy) -> str:
     near = decision.nearest
     faults = [_fault(limit, scored(near, limit)) for limit in decision.broken(near)]
     many = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
-    reasons = f"{many} the limits. Nearest is {near.words()!r}, which breaks: {'; '.join(faults)}."
+    short = len(near.words()) <= MAX_QUOTED
+    nearest = f". Nearest is {near.words()!r}, which breaks:" if short else ": the nearest breaks"
+    reasons = f"{many} the limits{nearest} {'; '.join(faults)}.{_cost(near)}"
     moves = "; ".join(move.words() for move in decision.moves)
     if not moves:
-        return f"{reasons} No candidate breaks one limit alone: more than one would have to be moved."
+        decide = "decide which columns nobody knows or needs, or more than one would have to be moved"
+        return f"{reasons} No candidate breaks one limit alone: {decide}."
     return f"{reasons} {moves[0].upper()}{moves[1:]}."
+
+
+def _cost(near: Trial) -> str:
+    """What users would keep of the nearest release, and what it would cost them, as far as that was measured."""
+    uses = [score for score in near.scores if score.side == "utility" and isfinite(score.value)]
+    gains = [score for score in uses if score.better == "higher" and not (is_share(score.unit) and score.value >= 1)]
+    costs = [score for score in uses if score.better == "lower" and score.value >= MIN_COST]
+    parts = [
+        f"{verb} {', '.join(map(_score_in_words, scores))}"
+        for verb, scores in (("keep", gains), ("cost", costs))
+        if scores
+    ]
+    return f" It would {'; and '.join(parts)}." if parts else ""
+
+
+def _score_in_words(score: Score) -> str:
+    unit = "" if is_share(score.unit) or not score.unit else f" {score.unit.partition(',')[0].partition(' per ')[0]}"
+    name = title(score.name)
+    return f"{name[0].lower()}{name[1:]} {value_text(score.value, score.unit)}{unit}".replace("\xa0", " ")
 
 
 def _first(trial: Trial, policy: Policy) -> str:
@@ -345,7 +374,8 @@ def _change_in_words(change: tuple[Score, float]) -> tuple[str, bool]:
 
 def _fault(limit: Limit, score: Score) -> str:
     why = f" ({limit.reason})" if limit.reason else ""
-    return f"{limit.score} {score.value:.4g}, limit {limit.sign} {limit.bound:g}{why}"
+    name, value, bound = limit.in_sentence(score)
+    return f"{name} {value}, limit {bound}{why}"
 
 
 def _percent(share: float) -> str:

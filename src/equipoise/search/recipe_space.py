@@ -16,7 +16,7 @@ from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.masks import Recode
 from equipoise.methods.method import Coarsening, Mask
 from equipoise.recipe.catalogue import build, find, form
-from equipoise.recipe.recipe import Recipe, spread
+from equipoise.recipe.recipe import MAX_RANGE_VALUES, Recipe, range_parts, spread
 from equipoise.search._adaptive.coarsening_order import Alone, Partitions, Slot, partitions
 from equipoise.trials.scorer import prefix_of
 
@@ -150,7 +150,7 @@ def _step(table: dict[str, Any]) -> MaskStep | None:
     for key, value in table.items():
         if isinstance(value, Mapping) and set(value) in RANGE_KEYS:
             grids[key] = fine(value, kinds.get(key, "").startswith("int"))
-            coarse *= min(len(grids[key]), int(value.get("steps", DEFAULT_RANGE_STEPS)))
+            coarse *= min(len(grids[key]), range_parts(value, DEFAULT_RANGE_STEPS)[2])
         else:
             grids[key] = tuple(spread(value, "tuple" in kinds.get(key, "")))
             coarse *= len(grids[key])
@@ -171,12 +171,12 @@ def fine(ends: Mapping[str, Any], whole: bool) -> tuple[float, ...]:
     >>> len(fine({"from": 0.1, "to": 0.5, "steps": 5}, False))
     129
     """
-    low, high = ends["from"], ends["to"]
-    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high)):
-        raise ParameterError("from and to must be numbers.")
+    low, high, steps = range_parts(ends)
     if whole:
+        if abs(high - low) >= MAX_RANGE_VALUES:
+            raise ParameterError(f"A range of whole numbers has at most {MAX_RANGE_VALUES:,} of them.")
         return tuple(range(int(np.ceil(min(low, high))), int(np.floor(max(low, high))) + 1))
-    parts = max(1, int(ends.get("steps", 2)) - 1)
+    parts = max(1, steps - 1)
     return tuple(float(v) for v in np.linspace(low, high, parts * -(-MIN_RANGE_PARTS // parts) + 1))
 
 

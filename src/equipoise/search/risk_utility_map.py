@@ -42,8 +42,11 @@ class Axes:
 
 
 def axes(scores: Scores, *, risk: str | None = None, utility: str | None = None, policy: Policy | None = None) -> Axes:
-    """The scores to draw: those named, else the first of each side that the policy limits, else the first."""
+    """The scores to draw: those named, else what weighs most in the choice, what the policy limits, or the first."""
     limited = {scores.named(limit.score).name for limit in policy.parsed} if policy else set()
+    if utility is None and policy and policy.weights:
+        heaviest = max(policy.weights, key=lambda name: policy.weights[name])
+        utility = next((score.name for score in scores if score.name == heaviest), None)
     return Axes(_axis(scores, "risk", risk, limited), _axis(scores, "utility", utility, limited))
 
 
@@ -97,7 +100,8 @@ def risk_utility_map(
     chosen, original, nothing
         The release, and the two ends of the map: the original file and no data at all.
     theory
-        Where closed forms expect the trials: columns `utility` and `risk`, in the units of the map.
+        Where closed forms expect the trials: columns `utility` and `risk`, in the units of the map; `guessed` is the
+        risk that is left to an intruder who must guess a private parameter.
     mark
         The label of `chosen`.
 
@@ -119,7 +123,7 @@ def risk_utility_map(
     if not drawn:
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
     layers = [
-        *rectangle(plane.risk, plane.utility, limits),
+        *rectangle(plane.risk, plane.utility, limits, inside=not ends),
         _points("tried", others, plane, color=style.GREY, size=45, opacity=0.85) | {"params": [style.zoom()]},
         *_errors(drawn, plane),
         *_theory(theory),
@@ -182,15 +186,19 @@ def _lines(best: Sequence[Trial], ends: Sequence[Trial], axes: Axes) -> list[Spe
 
 
 def _theory(curve: pl.DataFrame | None) -> list[Spec]:
-    """The curve of theory, dashed under the points."""
+    """The curves of theory, dashed under the points; dotted what is left where a private size must be guessed."""
     if curve is None or curve.is_empty():
         return []
-    rows = curve.select("utility", "risk").to_dicts()
-    label = [{**rows[len(rows) // 2], "label": "theory"}]
-    return [
-        line("theory", rows, "utility", color=style.INK, strokeWidth=1, strokeDash=[5, 4], opacity=0.8),
-        labels("theory_label", label, align="left", dx=6, dy=-8, fontStyle="italic"),
-    ]
+    specs: list[Spec] = []
+    for column, name, words, dash in (
+        ("risk", "theory", "theory", [5, 4]), ("guessed", "theory_guessed", "size guessed", [2, 3]),
+    ):  # fmt: skip
+        if column in curve.columns:
+            rows = curve.select("utility", risk=column).to_dicts()
+            label = [{**rows[len(rows) // (2 if column == "risk" else 4)], "label": words}]
+            specs.append(line(name, rows, "utility", color=style.INK, strokeWidth=1, strokeDash=dash, opacity=0.8))
+            specs.append(labels(f"{name}_label", label, align="left", dx=6, dy=-8, fontStyle="italic"))
+    return specs
 
 
 def _curves(trials: Sequence[Trial], axes: Axes) -> list[Spec]:

@@ -7,11 +7,11 @@ units of noise a cell has: rows stand for some i only, and between two of them c
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from equipoise.ground import system
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError
 
@@ -201,7 +201,7 @@ def read_for_amounts(path: str) -> dict[str, Ptable]:
 def _types(path: str) -> dict[str, pl.DataFrame]:
     """The rows of a file (i, v, upper) for each type of cell; type `all` where the file names none."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = system.stored(path).read_text(encoding="utf-8")
         table = pl.read_csv(text.encode(), separator=";" if ";" in text.partition("\n")[0] else ",")
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
         raise DataError("The file of the ptable cannot be read as text with columns.") from None

@@ -7,6 +7,9 @@ from equipoise.data.tables.table_arrays import as_table
 from equipoise.ground.errors import ParameterError
 from equipoise.tables._suppression.last_period import last_period
 
+SAME_NUMBER = 1e-11
+"""Share within which two numbers are the same: files have twelve digits."""
+
 
 def period_changes(table: Table, before: str) -> pl.DataFrame:
     """A row per cell of a protected table: its labels, `change`, and the numbers published `before` and `now`.
@@ -35,7 +38,7 @@ def period_changes(table: Table, before: str) -> pl.DataFrame:
         .when(hidden & was).then(pl.lit("suppressed in both"))
         .when(hidden).then(pl.lit("newly suppressed"))
         .when(was).then(pl.lit("newly published"))
-        .when(pl.col("now") == pl.col("before")).then(pl.lit("unchanged"))
+        .when((pl.col("now") - pl.col("before")).abs() <= SAME_NUMBER * pl.col("now").abs()).then(pl.lit("unchanged"))
         .otherwise(pl.lit("changed"))
     )  # fmt: skip
     return cells.table.select(cells.by).hstack(rows.select(change.alias("change"), "before", "now"))

@@ -24,10 +24,10 @@ class Suppress:
     1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
     must be. A withheld cell is guarded like a sensitive one, to a fifth of its value both ways. `like` is the last
     period's released table (its folder or file), or a column that marks what it suppressed: that costs a twentieth now,
-    so that patterns stay where they can. What the table holds of a-priori information (`eq.table(..., publish=,
-    suppress=, apriori=)`) goes before rule and cost. With `round` published cells are rounded to multiples of it, which
-    add up where all of a sum is published (`rounding="controlled"`), or each to the nearest; it depends on published
-    values alone, so that the pattern stays safe.
+    the largest tenth aside, so that patterns stay where they can. What the table holds of a-priori information
+    (`eq.table(..., publish=, suppress=, apriori=)`) goes before rule and cost. With `round` published cells are rounded
+    to multiples of it, which add up where all of a sum is published (`rounding="controlled"`), or each to the nearest;
+    it depends on published values alone, so that the pattern stays safe.
 
     With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who
     is alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
@@ -85,4 +85,9 @@ class Suppress:
         """Several tables of the same records protected at once: cells that hold the same records are one in all."""
         if not tables:
             raise ParameterError("There is no table to protect.")
+        if self.singletons and len(tables) > 1 and any(axis.sign for table in tables for axis in table.axes):
+            raise ParameterError(
+                "Tables with signed relations are linked by their labels, which do not tell who contributes to several "
+                "of them: protect them against outsiders, with singletons=False."
+            )
         return suppress_tables([as_table(table, "Suppress") for table in tables], self, progress)

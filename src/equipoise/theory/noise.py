@@ -50,6 +50,10 @@ class IndependentNoise(Setting):
     - `linked`: the released value of the target's record, l2; the mean is the better guess iff l2 >= s2;
     - `shrunk`: the linked value drawn towards the mean by b = s2/(s2 + l2), the best linear guess with mu unknown:
       (n-1)/n s2 l2/(s2 + l2) + l2/n, below both whatever l2 > 0;
+    - `guessed`, in place of `shrunk` where the size of the noise is `private`, a pair (low, high) in the unit of l2 or
+      scale: a snooper to whom every size between them is as likely shrinks by its mean square. The MSE of a linear
+      guess is linear in l2, so that this is his best. It holds only while the size is secret: with s2 from elsewhere
+      it follows from the released variance, s2 + l2;
     - `prior`: what was known before, v; `prior and linked`: v l2/(v + l2), which for v = s2 and the true mean is the
       shrinking snooper who knows mu.
 
@@ -58,16 +62,21 @@ class IndependentNoise(Setting):
     >>> point = IndependentNoise(n=10, s2=4.0, l2=2.0).point()
     >>> {name: round(error, 10) for name, error in point.mse.items()}, point.strongest
     ({'mean': 3.8, 'linked': 2.0, 'shrunk': 1.4}, 'shrunk')
+    >>> round(IndependentNoise(n=10, s2=4.0, l2=2.0, private=(0.0, 8.0)).point().mse["guessed"], 10)
+    1.55
     """
 
     n: int
     l2: float | None = None
     scale: float | None = None
     copies: int = 1
+    private: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         Setting.__post_init__(self)
         check_fields(self, n=1, copies=1)
+        if self.private is not None and (len(self.private) != 2 or not 0 <= self.private[0] < self.private[1]):
+            raise ParameterError("private is a pair: the least and the largest size of the noise that may be.")
         if (self.l2 is None) == (self.scale is None):
             raise ParameterError("Give one of l2 (variance of the noise) and scale (share of the standard deviation).")
         amount = self.l2 if self.scale is None else self.scale
@@ -80,9 +89,18 @@ class IndependentNoise(Setting):
         return alone / self.copies
 
     @property
+    def believed(self) -> float:
+        """Variance of the noise, as the snooper knows it: its mean, where the size is private and uniform."""
+        if self.private is None:
+            return self.noise
+        low, high = self.private
+        square = (low**2 + low * high + high**2) / 3 * self.s2
+        return (square if self.scale is not None else (low + high) / 2) / self.copies
+
+    @property
     def pull(self) -> float:
         """Weight of the target's own record in the best linear guess."""
-        shrinkage = self.s2 / (self.s2 + self.noise)
+        shrinkage = self.s2 / (self.s2 + self.believed)
         return shrinkage + (1 - shrinkage) / self.n
 
     def point(self) -> Theory:
@@ -91,8 +109,9 @@ class IndependentNoise(Setting):
         if self.linked:
             errors["linked"] = l2
         if self.linked and not self.naive:
-            errors["shrunk"] = self.guess(self.pull, self.n, l2)
-        with_prior = {"prior and linked": harmonic(self.spread, l2)} if self.linked else {}
+            errors["shrunk" if self.private is None else "guessed"] = self.guess(self.pull, self.n, l2)
+        own = self.spread / (self.spread + self.believed) if self.spread + self.believed > 0 else 0.0
+        with_prior = {"prior and linked": (1 - own) ** 2 * self.spread + own**2 * l2} if self.linked else {}
         return Theory(
             "noise",
             (self.s2 + l2) / self.n,
@@ -100,12 +119,3 @@ class IndependentNoise(Setting):
             identity=1.0 if self.linked else None,
             form=self.form,
         )
-
-
-def harmonic(one: float, two: float) -> float:
-    """Variance of the best combination of two independent sources.
-
-    >>> harmonic(4.0, 2.0), harmonic(0.0, 0.0)
-    (1.3333333333333333, 0.0)
-    """
-    return one * two / (one + two) if one + two > 0 else 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, cast
 
@@ -41,8 +41,8 @@ def prefix_of(masks: Sequence[Mask]) -> Hashable:
 class Bench:
     """The file, the measures, and what recipes share: cells of a run of coarsenings, records after the first masks.
 
-    A recipe that only coarsens, scored by measures that need only cells, is rolled up from the finest cells and never
-    touches records; one that also changes other columns than those it coarsens is rolled up from the finest cells of
+    What needs only cells of a recipe that only coarsens is rolled up from the finest cells and never touches records;
+    one that also changes other columns than those it coarsens is rolled up from the finest cells of
     the records so changed, once for all that change them alike. Of the others, the records after each mask but the last
     are kept, and found again by the next recipe that starts with the same masks (and, where one of them draws, has the
     same seed and draw).
@@ -51,21 +51,21 @@ class Bench:
     def __init__(self, original: Records, measures: Sequence[Measure], room: int | None = None) -> None:
         self.original = original
         self.measures = tuple(measures)
-        self.only_cells = all(isinstance(m, OnCells | RevealingColumns) for m in measures)
         self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
         most = min(MAX_CACHE_BYTES, system.free_memory() // 8) if room is None else room
         self.cache: LRUCache[Hashable, tuple[Any, int]] = LRUCache(most, getsizeof=itemgetter(1))
         self.first: dict[By, Cells] = {}
 
     def on_cells(self, recipe: Recipe) -> bool:
-        return self.only_cells and _apart(recipe, self.original.roles)
+        return bool(self.scales) and _apart(recipe, self.original.roles)
 
     def score(self, recipe: Recipe, draw: int = 0) -> Scores:
         """The scores of one draw of a recipe."""
         if self.on_cells(recipe):
             cells, finest = self.cells(recipe, draw), self.finest()
             by_cells = {id(m): m.measure(cells[by], finest[by]) for m, by in self.scales}
-            return Scores(by_cells.get(id(m)) or self._beside_keys(m, recipe, draw) for m in self.measures)
+            once = cache(lambda: self.released(recipe, draw).held())
+            return Scores(by_cells.get(id(m)) or self._on_records(m, once, recipe, draw) for m in self.measures)
         released = self.released(recipe, draw)
         return Scores(m.measure(released, self.original) for m in self.measures)
 
@@ -100,10 +100,22 @@ class Bench:
             self.keep(names[place + 1], cells, sum(map(_cell_bytes, cells.values())))
         return cells
 
+    def _on_records(self, measure: Measure, released: Callable[[], Records], recipe: Recipe, draw: int) -> Score:
+        """A score that needs records, of a recipe whose other scores are those of cells."""
+        if isinstance(measure, RevealingColumns):
+            return self._beside_keys(measure, recipe, draw)
+        return measure.measure(released(), self.original)
+
     def _beside_keys(self, measure: Measure, recipe: Recipe, draw: int) -> Score:
-        """A score of other columns than the keys, once for all recipes that change them alike."""
+        """A score of other columns than the keys, once for all recipes that change them alike.
+
+        Only coarsenings of keys are left out: what is done within groups of a key changes other columns too.
+        """
         roles = self.original.roles
-        masks = {p: mask for p, mask in enumerate(recipe.masks) if not {*roles.keys} & _columns(mask, roles)}
+        coarsened = {
+            p for p, m in enumerate(recipe.masks) if isinstance(m, Coarsening) and {*roles.keys} & _columns(m, roles)
+        }
+        masks = {p: mask for p, mask in enumerate(recipe.masks) if p not in coarsened}
         name = ("score", measure, prefix_of([*masks.values()]), *masks, recipe.seed, draw)
         if (cached := self.recall(name)) is None:
             cached = measure.measure(self._changed(masks, recipe, draw), self.original)

@@ -4,6 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from equipoise.ground.progress import spoken
+
 MIN_TIMED_TRIALS = 3
 """Trials that must have been timed before an estimate is given."""
 
@@ -46,14 +48,3 @@ class Pace:
         if seconds is None or seconds < 5:
             return ""
         return f"about {spoken(seconds)} left"
-
-
-def spoken(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> spoken(42), spoken(200), spoken(9000)
-    ('40 s', '3 min', '2.5 h')
-    """
-    if seconds < 90:
-        return f"{max(10, round(seconds, -1)):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -8,7 +8,7 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.errors import DataError
 from equipoise.methods.method import Measure
 from equipoise.methods.score import Score, Scores
-from equipoise.presentation.notebook import trial_html
+from equipoise.presentation.notebook import trial_html, trials_html
 from equipoise.recipe.recipe import Recipe
 
 
@@ -63,6 +63,9 @@ class Trials(tuple[Trial, ...]):
         instance = super().__new__(cls, trials)
         instance.left_out = tuple(left_out)
         return instance
+
+    def _repr_html_(self) -> str:
+        return trials_html(self)
 
 
 def original_trial(table: Table, measures: Sequence[Measure]) -> Trial:

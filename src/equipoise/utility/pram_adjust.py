@@ -31,8 +31,12 @@ def pram_adjust(counts: ArrayLike, matrix: ArrayLike, *, categories: Sequence[st
     [51.428571, 48.571429]
     """
     released, law = np.asarray(counts, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
+    if released.ndim != 1:
+        raise ParameterError("counts must be a list of numbers, one for each category.")
     if law.ndim != 2 or law.shape != (len(released), len(released)):
         raise ParameterError(f"{len(released)} counts need a matrix of {len(released)} rows and columns.")
+    if categories is not None and len(categories) != len(released):
+        raise ParameterError(f"categories has {len(categories)} names for {len(released)} counts.")
     if (law < 0).any() or not np.allclose(law.sum(axis=1), 1, atol=1e-9):
         raise ParameterError("Each row of matrix must hold probabilities that sum to 1.")
     if np.linalg.cond(law) > 1e12:

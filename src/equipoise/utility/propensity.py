@@ -10,7 +10,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.weighted_samples import sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import InfeasibleError, RolesError, import_extra, require_columns
+from equipoise.ground.errors import DataError, InfeasibleError, RolesError, import_extra, require_columns
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
@@ -91,7 +91,10 @@ class Propensity:
         labels = np.repeat([0, 1], [table.height for table in tables])
         order = np.lexsort((labels, places))
         loads = [weights(side, table) for side, table in zip((original, released), tables, strict=True)]
-        weight = np.concatenate([load * len(load) / load.sum() for load in loads])
+        if not all(load.any() for load in loads):
+            raise DataError("No record has a weight above 0: there is nothing to compare.")
+        shares = [load / load.max() for load in loads]  # the sum of huge weights would be infinite
+        weight = np.concatenate([share * len(share) / share.sum() for share in shares])
         features = np.column_stack([part for c in columns for part in _features(tables[0][c], tables[1][c])])
         fold = (places * self.folds).astype(np.int64)
         return Stack(features[order], labels[order], weight[order], fold[order])

@@ -44,6 +44,25 @@ def test_other_names_and_orders_are_the_same_cells() -> None:
     assert shared(one, of(renamed, ["gender", "place"])) == len(one)
 
 
+@pytest.mark.parametrize("roles", [{}, {"id": "pid"}])
+def test_parts_of_a_file_in_any_order(roles: dict[str, str]) -> None:
+    """A small part of a file before the whole of it, and two parts that only the whole has in common."""
+    frame = people()
+    few, others = frame.filter(pl.col("region") == "r0"), frame.filter(pl.col("region") == "r1")
+    whole = of(frame, ["county", "sex"], **roles)
+    parts = [of(one, ["sex", "cty"], **roles) for one in (few, others)]
+    assert few.height < frame.height / 2
+    assert shared(parts[0], whole) == shared(whole, parts[0]) == 6
+    assert not Union.of([*parts, whole]).by_labels
+
+
+def test_parts_of_a_file_that_overlap_are_told_by_their_ids() -> None:
+    frame = people()
+    women, county = frame.filter(pl.col("sex") == "f"), frame.filter(pl.col("county") == "c1")
+    one, two = of(women, ["county"], id="pid"), of(county, ["sex"], id="pid")
+    assert shared(one, two) == shared(two, one) == 1
+
+
 @pytest.mark.parametrize("kind", ["lazy", "pandas", "duckdb"])
 def test_other_engines_know_their_records_too(kind: str) -> None:
     frame = people()

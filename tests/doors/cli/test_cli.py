@@ -194,7 +194,7 @@ def test_demo_twice_needs_overwrite(demo: tuple[Path, str], run: Run, monkeypatc
         }
         pl.read_parquet(folder / "survey.parquet").head(4_000).write_parquet(folder / "survey.parquet")
         text = policy.read_text(encoding="utf-8").replace("< 0.02", "< 0.1").replace("> 7.5", "> 6")
-        text = text.replace("scale = 0.05", "scale = 0.3").replace("<= 0.05", "<= 0.25")
+        text = text.replace("scale = 0.1", "scale = 0.3").replace("<= 0.05", "<= 0.25")
         policy.write_text(text, encoding="utf-8")
         return balance(policy, **options)
 

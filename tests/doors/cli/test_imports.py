@@ -51,15 +51,16 @@ def people(tmp_path: Path) -> Path:
 def test_help_imports_no_method_and_no_data(args: tuple[str, ...]) -> None:
     modules = imported(*args)
     assert not modules & HEAVY
-    assert len(ours(modules)) <= 10, ours(modules)
+    assert len(ours(modules)) <= 12, ours(modules)
 
 
 @pytest.mark.parametrize("args", [(), ("--measure", "uniques:3")])
 def test_assess_imports_what_it_measures(people: Path, args: tuple[str, ...]) -> None:
     """383 modules of ours before; now those of the usual measures, of reading a file and of the screen."""
     modules = imported("assess", people, "--keys", "age,sex", *args)
-    assert [name for name in ours(modules) if name.startswith(FAR)] == []
-    assert len(ours(modules)) <= 135, len(ours(modules))
+    far = [name for name in ours(modules) if name.startswith(FAR)]
+    assert far == ["theory.response_error"], "the steps to which people round are read in the columns"
+    assert len(ours(modules)) <= 140, len(ours(modules))
     assert not modules & {"scipy", "jinja2", "highspy"}
 
 

@@ -107,7 +107,7 @@ def test_presets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["presets", "ema"]) == 0
     assert 'prosecutor = { limit = "<= 0.09"' in capsys.readouterr().out
     assert main(["presets", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["presets"]) == 12
+    assert len(json.loads(capsys.readouterr().out)["presets"]) == 13
     assert main(["presets", "emma"]) == 2
     assert "Did you mean 'ema'" in capsys.readouterr().err
 

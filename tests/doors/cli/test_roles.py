@@ -118,3 +118,15 @@ def test_demo_hospital(tmp_path: Path, run: Run) -> None:
 def test_an_unknown_demo(tmp_path: Path, run: Run) -> None:
     assert "Did you mean 'business'?" in run("demo", "buisness", "--out", tmp_path / "demo", code=2)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_with_line_breaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before, such a name in --keys, or in a comment of a first policy, was an internal error."""
+    table = pl.DataFrame({"age": [20, 30] * 20, "a\nb\x1b[2J": ["f", "m"] * 20, "area": ["n", "s", "e", "w"] * 10})
+    table.write_csv(tmp_path / "d.csv")
+    assert main(["assess", str(tmp_path / "d.csv"), "--keys", "age,a\nb\x1b[2J"]) == 0
+    assert main(["init", str(tmp_path / "d.csv"), "--out", str(tmp_path / "p.toml")]) == 0
+    assert "\x1b" not in (tmp_path / "p.toml").read_text(encoding="utf-8") + capsys.readouterr().out
+    (tmp_path / "h.csv").write_text("f;" + "x" * 200_000 + "\n", encoding="utf-8")
+    with pytest.raises(eq.DataError, match=r"h\.csv.*too long"):
+        eq.Hierarchy.csv(tmp_path / "h.csv")

@@ -80,7 +80,7 @@ def test_a_policy_that_searches(tmp_path: Path, people: pl.DataFrame, people_rol
         "waive": {"attack": "a test"},
         "measures": ["entropy"],
         "candidates": [{"masks": [{"use": "recode", "column": "age", "level": ["5", "10"]},
-                                  {"use": "noise", "columns": ["salary"], "scale": [0.1, 0.3]}]}],
+                                  {"use": "noise", "columns": ["salary"], "scale": [0.5, 0.7]}]}],
     }  # fmt: skip
     (tmp_path / "policy.toml").write_text(tomli_w.dumps(plain), encoding="utf-8")
     made = eq.balance(tmp_path / "policy.toml", out=tmp_path / "out")

@@ -39,3 +39,17 @@ def test_theory_is_silent_where_it_has_no_form() -> None:
     """Other scores, other masks."""
     assert expected_curve(trials(), "uniques", "entropy", 10) is None
     assert expected_curve((), "value_disclosure", "mean_square", 10) is None
+
+
+def test_what_a_private_size_buys_is_drawn_beside_it() -> None:
+    """A snooper who must guess learns less than one who knows the size, whatever it is."""
+    recipes = [eq.Recipe([eq.masks.Noise(("x",), scale, private=True)]) for scale in (0.2, 0.6, 1.2)]
+    scores = [
+        [eq.Score("value_disclosure", 0.5), eq.Score("mean_square", s, side="utility")] for s in (0.04, 0.36, 1.4)
+    ]
+    made = [eq.Trial(recipe, eq.Scores(pair)) for recipe, pair in zip(recipes, scores, strict=True)]
+    line = expected_curve(made, "value_disclosure", "mean_square", 1_000)
+    assert line is not None
+    assert (line["guessed"] < line["risk"]).all()
+    names = [layer["name"] for layer in risk_utility_map(eq.frontier(made), theory=line)["layer"]]
+    assert names.index("theory_guessed") < names.index("best")

@@ -129,7 +129,7 @@ def little(tmp_path_factory: pytest.TempPathFactory) -> Path:
     survey = pl.read_parquet(folder / "survey.parquet").head(4_000)
     survey.write_parquet(folder / "survey.parquet")
     text = policy.read_text(encoding="utf-8").replace("< 0.02", "< 0.1").replace("> 7.5", "> 6")
-    text = text.replace("scale = 0.05", "scale = 0.3").replace(
+    text = text.replace("scale = 0.1", "scale = 0.3").replace(
         'revealing_columns = "<= 0.05"', 'revealing_columns = "<= 0.25"'
     )
     policy.write_text(text, encoding="utf-8")

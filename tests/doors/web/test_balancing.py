@@ -21,7 +21,7 @@ from equipoise.policies.presets import presets
 from equipoise.presentation.numbers import number, value_text
 from equipoise.recipe import catalogue
 from equipoise.releases.balance import kept_journal
-from equipoise.search.explain_choice import choice, refusal
+from equipoise.search.explain_choice import choice
 from equipoise.search.risk_utility_map import axes, undominated
 from equipoise.trials.scorer import Bench
 
@@ -197,10 +197,30 @@ def test_a_refused_policy_shows_the_refusal(draft: Any, swept: Any) -> None:
     _, _, tried = swept
     draft.post("/balance/limits", {"bounds": ["0.01", "12", "25"]})
     shown = plain(draft.get("/balance").text)
-    words = refusal(tried, eq.Policy({"uniques": "< 0.01%", "entropy": "> 12", "revealing_columns": "<= 0.25"}))
-    assert words.replace("\xa0", " ") in shown
+    policy = eq.Policy({"uniques": "< 0.01%", "entropy": "> 12", "revealing_columns": "<= 0.25"})
     assert "Nothing could be released" in shown
-    assert "would have to be moved" in plain(draft.get("/balance/why").text)
+    assert "The nearest trial breaks" in shown
+    assert "What to decide" in shown
+    assert "Next: the report of the refusal" in shown
+    for step in choice(tried, policy).nearest.words().split("; "):
+        assert step[1:] in shown
+    assert shown.count("instead of") == len(choice(tried, policy).moves)
+    assert "refused" in plain(draft.get("/balance/why").text)
+
+
+def test_a_refusal_says_which_limit_would_have_to_be_moved_how_far(draft: Any, swept: Any) -> None:
+    _, _, tried = swept
+    draft.post("/balance/limits", {"bounds": ["100", "12", "25"]})
+    shown = plain(draft.get("/balance").text)
+    best = max(trial.scores["entropy"].value for trial in tried)
+    assert f"Entropy kept at least {best:.3g}"[:22] in shown
+    assert "instead of above 12" in shown
+
+
+def test_the_choice_shows_its_scores_and_every_step_in_full(once: Any) -> None:
+    shown = plain(once.get("/balance").text)
+    assert shown.index("(was ") < shown.index("What is done to the data")
+    assert "at level" not in shown.partition("What is done to the data")[2].partition("Why this one")[0]
 
 
 def test_why_is_that_of_the_library(once: Any, swept: Any) -> None:

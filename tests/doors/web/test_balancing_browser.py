@@ -36,7 +36,7 @@ def test_from_the_demo_to_a_kept_limit_and_two_trials(browser_page: Any) -> None
     page.mouse.down()
     page.mouse.move(grip["x"] + 6, grip["y"] - 60, steps=6)
     page.mouse.up()
-    said(page, "salary at level 2000")
+    said(page, "salary grouped into intervals of 2", "#steps")
     dragged = float(page.locator("#bound-0").input_value())
     assert 3 < dragged < 7
     line = page.locator(".risk-map .risk_bound_0_marks line").bounding_box()

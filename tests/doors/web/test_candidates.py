@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.doors.web.pages.balance_settings import candidate_rows
 from equipoise.doors.web.work import limits, method_forms
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label, name_of
@@ -21,7 +22,7 @@ BY_RECORDS = [
 ]
 NEEDED: dict[str, Any] = {
     "column": "age", "columns": ["age"], "keys": ["sex", "age"], "attribute": "region", "protected": ["pay"],
-    "sensitive": "ill", "rule": "min-count:3", "level": "10", "query": "mean:pay",
+    "sensitive": "ill", "rule": "min-count:3", "level": "10", "query": "mean:pay", "target": "ill",
 }  # fmt: skip
 MORE = {"pram_matrix": {"diagonal": 0.8}}
 
@@ -107,6 +108,23 @@ def test_a_limit_of_a_preset_is_moved_into_the_policy(tmp_path: Path) -> None:
     assert limits.slots({**policy, "limits": moved}, tmp_path)[0].own
 
 
+def test_few_records_are_refused_in_a_sentence_that_says_what_to_decide(near: Any) -> None:
+    pl.DataFrame({"sex": ["f", "m"] * 4, "age": range(20, 28)}).write_csv(near.folder / "few.csv")
+    near.post("/open/file", {"name": "few.csv"})
+    answer = near.post("/balance/start")
+    assert answer.status_code == 422
+    assert "Nothing is proposed for 8 records" in answer.text
+    assert "Decide whether totals are published" in answer.text
+    assert "Load the page again" not in answer.text
+    assert "limits" not in near.policy
+
+
+def test_recipes_that_differ_in_a_parameter_have_different_words() -> None:
+    plain: dict[str, Any] = {"use": "local_suppress", "rule": "min-count:2"}
+    rows = candidate_rows([{"masks": [plain]}, {"masks": [{**plain, "importance": {"age": 5}}]}])
+    assert [row["short"] for row in rows] == ["local suppress", "local suppress with importance"]
+
+
 def test_a_file_without_a_policy_begins_with_one_click_stops_and_goes_on(workbench: Any) -> None:
     rows = 400
     table = {"name": [f"Person {i} Example" for i in range(rows)], "sex": ["f", "m"] * (rows // 2)}
@@ -115,6 +133,7 @@ def test_a_file_without_a_policy_begins_with_one_click_stops_and_goes_on(workben
     assert "Nothing is limited yet" in workbench.get("/balance").text
     workbench.post("/balance/start")
     assert workbench.policy["limits"]["uniques"]["limit"] == "< 2%"
+    assert "Two decisions matter most" in workbench.get("/balance").text
     shown = workbench.post("/balance/try")
     assert "every 500ms" in shown.text
     assert "HX-Trigger" not in shown.headers

@@ -1,5 +1,7 @@
 """Files and settings that nobody expects: every page answers in words."""
 
+import errno
+import os
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,7 +12,12 @@ import polars as pl
 import pytest
 from tests.doors.web.conftest import Workbench
 
+from equipoise.doors.cli import main
 from equipoise.doors.web.background_runs import Runs
+from equipoise.doors.web.server import serve
+from equipoise.doors.web.workspace import Workspace
+from equipoise.ground.errors import DataError
+from equipoise.ground.whole_files import held
 from equipoise.policies.presets import presets
 
 
@@ -120,3 +127,129 @@ def test_run_under_way_when_the_server_ends_is_stopped_not_failed(
     run = Runs(before.workspace).latest("test")
     assert run is not None
     assert (run.state, run.error) == ("stopped", "")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_disk_that_cannot_be_written_is_told_in_a_sentence(
+    near: Workbench, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(workspace: Workspace, name: str, plain: Any) -> None:
+        raise OSError(number, os.strerror(number), str(workspace.private / name))
+
+    monkeypatch.setattr(Workspace, "keep", refuse)
+    answer = opened(near, sex=["a", "b"] * 50)
+    assert answer.status_code == 422
+    assert f"{os.strerror(number)}. Nothing was changed." in answer.text
+    assert str(near.folder) not in answer.text
+
+
+def test_a_second_server_on_a_folder_is_refused(tmp_path: Path) -> None:
+    place, free = Workspace.at(tmp_path).private / "workbench", threading.Event()
+    ready = threading.Event()
+
+    def first() -> None:
+        with held(place):
+            ready.set()
+            free.wait(60)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    ready.wait(60)
+    with pytest.raises(DataError, match="Another run"):
+        serve(tmp_path)
+    free.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("next_run", [Workspace.at, lambda folder: main(["roles", str(folder)])])
+@pytest.mark.parametrize("place", [".equipoise", ".equipoise/runs", "uploads"])
+def test_what_a_dead_server_left_is_cleared_by_the_next_run(
+    tmp_path: Path, place: str, next_run: Callable[[Path], Any]
+) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    for name in (".one.json.equipoise-lock", ".one.json.0123abcd.partial"):
+        (folder / name).write_text("", encoding="utf-8")
+    next_run(tmp_path)
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".one")] == []
+
+
+ODD_ENTRIES = ("", "../../etc/passwd", "a\x00b", "1e999", "9" * 400, '{"a": [[]]}', "x" * 5000)
+DEMOS = ("/open/demo", "/tables/demo", "/publish/demo")
+"""They make a large file each, and take no field."""
+
+
+def fields_of(near: Workbench) -> list[tuple[str, str, list[str]]]:
+    """Method, path and form fields of every operation, as the app describes them."""
+    described = near.get("/openapi.json").json()
+    operations = []
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            names = [one["name"] for one in operation.get("parameters", ())]
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = described["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+                names += list(schema["properties"])
+            operations += [(method, path, names)] if path not in DEMOS else []
+    return operations
+
+
+def answered(near: Workbench, answer: Any) -> None:
+    """In words, without a data value or a folder of this machine."""
+    assert answer.status_code < 500, answer.text[-300:]
+    assert "CANARY" not in answer.text
+    assert str(near.folder) not in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_odd_entries_in_every_field_are_answered_in_words(near: Workbench) -> None:
+    notes = [*[f"note {i}" for i in range(50)], *["CANARY"] * 10]  # the preview shows the first records, as it says
+    pay = [1000.5 + i for i in range(60)]
+    assert opened(near, sex=["a", "b"] * 30, region=["n", "s", "w"] * 20, pay=pay, note=notes).status_code == 200
+    for column in ("sex", "region"):
+        assert near.post("/open/role", {"column": column, "role": "key"}).status_code == 200
+    operations = fields_of(near)
+    assert sum(len(names) for *_, names in operations) > 100
+    for number, (method, path, names) in enumerate(operations):
+        for shift in range(2):
+            entries = {name: ODD_ENTRIES[(number + place + shift) % 7] for place, name in enumerate(names)}
+            for name in names:
+                path = path.replace(f"{{{name}}}", "..%2F..%2Fetc%2Fpasswd")
+            more = {"params": entries} if method == "get" else {"data": entries}
+            answered(near, near.client.request(method, path, headers=near.headers(), **more))
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"{", b"a=%zz&b", b"--x\r\n", b"x" * 3_000_000])
+@pytest.mark.parametrize(
+    "kind", ["application/json", "multipart/form-data; boundary=x", "text/plain; charset=none", ""]
+)
+def test_bodies_that_are_no_form_are_answered_in_words(near: Workbench, body: bytes, kind: str) -> None:
+    headers = near.headers(**{"Content-Type": kind})
+    for path in ("/open/file", "/open/upload", "/balance/limit", "/release/run"):
+        answer = near.client.post(path, content=body, headers=headers)
+        answered(near, answer)
+        assert answer.status_code >= 400
+
+
+@pytest.mark.parametrize("wrong", [{"X-CSRF": "no"}, {"X-CSRF": ""}, {"Origin": "http://elsewhere"}])
+def test_requests_of_others_change_nothing(near: Workbench, wrong: dict[str, str]) -> None:
+    assert opened(near, sex=["a", "b"] * 50).status_code == 200
+    before = near.office.session.version
+    for _, path, names in [one for one in fields_of(near) if one[0] == "post"]:
+        answer = near.client.post(path, data=dict.fromkeys(names, "sex"), headers={**near.headers(), **wrong})
+        answered(near, answer)
+        assert answer.status_code >= 400, path
+    assert near.office.session.version == before
+
+
+def test_requests_at_once_are_all_answered(near: Workbench) -> None:
+    assert opened(near, sex=["a", "b"] * 50, region=["n", "s"] * 50).status_code == 200
+    answers: list[Any] = []
+    send = lambda column: answers.append(near.post("/open/role", {"column": column, "role": "key"}))
+    threads = [threading.Thread(target=send, args=(column,)) for column in ("sex", "region", "none") * 4]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == len(threads)
+    for answer in answers:
+        answered(near, answer)

@@ -149,6 +149,9 @@ def test_no_path_of_a_policy_leads_outside(plain: dict[str, Any], tmp_path: Path
 def test_messages_of_the_page_have_no_folders() -> None:
     assert without_folders("No file at '/home/me/a.csv'.") == "No file at 'a.csv'."
     assert without_folders("'...e/me/a.csv' is empty, 'a/b' not.") == "'a.csv' is empty, 'a/b' not."
+    assert without_folders("""No file at "/home/o'brien/a.csv".""") == 'No file at "a.csv".'
+    assert without_folders("See /home/me/a.journal, and/or 5 / 3.") == "See a.journal, and/or 5 / 3."
+    assert without_folders("'C:\\\\Users\\\\me\\\\a.csv' is empty.") == "'a.csv' is empty."
 
 
 @pytest.mark.parametrize(
@@ -156,3 +159,40 @@ def test_messages_of_the_page_have_no_folders() -> None:
 )
 def test_a_session_that_cannot_be_read_is_begun_anew(plain: Any) -> None:
     assert Session.from_plain(plain) == Session()
+
+
+def test_many_roles_are_set_at_once_and_undone(workbench: Any) -> None:
+    wide = pl.DataFrame({f"v{i}": [(place * (i + 3)) % 11 for place in range(80)] for i in range(300)})
+    wide.write_csv(workbench.folder / "wide.csv")
+    workbench.post("/open/file", {"name": "wide.csv"})
+    before = workbench.policy["roles"]
+    names = [f"v{i}" for i in range(5, 300)]
+    assert "200" not in before.get("sensitive", [])
+    assert workbench.post("/open/role", {"column": names, "role": "none"}).status_code == 200
+    assert set(workbench.policy["roles"].get("keys", [])) <= {f"v{i}" for i in range(5)}
+    assert "295 columns: no role" in workbench.get("/steps").text
+    workbench.post("/undo")
+    assert workbench.policy["roles"] == before
+    workbench.post("/open/role", {"column": names, "role": "sensitive"})
+    workbench.post("/open/role", {"column": names, "role": "suggested"})
+    assert workbench.policy["roles"] == before
+
+
+def test_one_role_is_for_one_column(workbench: Any) -> None:
+    put(workbench.folder)
+    workbench.post("/open/file", {"name": "people.csv"})
+    answer = workbench.post("/open/role", {"column": ["age", "sex"], "role": "household"})
+    assert answer.status_code == 422
+    assert "Only one column can be the household" in answer.text
+
+
+def test_a_wide_file_lists_no_column_twice(near: Any) -> None:
+    """Of many direct identifiers the first are named; the others stand in the list of columns alone."""
+    many = {f"name_{i}": [f"Person {i} {row} Example" for row in range(60)] for i in range(30)}
+    pl.DataFrame({"sex": ["f", "m"] * 30, **many}).write_csv(near.folder / "wide.csv")
+    near.post("/open/file", {"name": "wide.csv"})
+    note = near.get("/").text.partition('<p class="note">')[2].partition("</p>")[0]
+    assert "name_7" in note
+    assert "name_8" not in note
+    assert "and 22 more" in note
+    assert "and 22 more" in near.get("/understand/columns").text or "and 22 more" in near.get("/understand").text

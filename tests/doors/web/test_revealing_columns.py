@@ -113,12 +113,12 @@ def test_only_columns_that_single_people_out_can_be_declared(people: Any) -> Non
 def test_the_proposed_masks_are_used_and_written(people: Any) -> None:
     shown = plain(people.post("/balance/others").text)
     assert "rent 100 % masked in every recipe, and what is left is limited" in shown
-    assert "At the end of every recipe noise columns: rent" in shown
-    [noise] = people.policy["always"]
-    assert noise["use"] == "noise"
+    assert "At the end of every recipe rank swap columns: rent" in shown
+    [swap] = people.policy["always"]
+    assert swap["use"] == "rank_swap"
     [recipe] = job_of(people).recipes(job_of(people).read())
-    assert [type(mask).__name__ for mask in recipe.masks] == ["TopCode", "Noise"]
-    assert tomllib.loads(people.get("/release/policy").text)["always"] == [noise]
+    assert [type(mask).__name__ for mask in recipe.masks] == ["TopCode", "RankSwap"]
+    assert tomllib.loads(people.get("/release/policy").text)["always"] == [swap]
     assert "policy['always'] = " in people.get("/release/script").text
     assert tried(people).state == "done"
     assert "changed since" not in people.get("/balance").text

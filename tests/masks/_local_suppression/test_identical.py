@@ -135,3 +135,26 @@ def test_larger_files(records: int, keys: int, k: int) -> None:
     assert kept.used[0] == 0
     most = np.array([*[FREE] * (keys - 1), int(answer.used[-1]) * 3 // 4])
     assert solved(problem(rows, k, caps=most)).used[-1] <= most[-1]
+
+
+@pytest.mark.parametrize("values", [6, 4000], ids=["one word", "two words"])
+@pytest.mark.parametrize("gaps", [0.0, 0.1], ids=["complete", "with gaps"])
+def test_rows_counted_in_small_tables_are_safe_and_no_dearer(
+    monkeypatch: pytest.MonkeyPatch, values: int, gaps: float
+) -> None:
+    """Tables too small for the rows, and samples as in large files: safe, at nearly the same cost."""
+    draw = np.random.default_rng(values)
+    keys = np.minimum(draw.geometric(0.3, (6, 600)), values) * (draw.random((6, 600)) >= gaps)
+    if values > 6:
+        keys[:, :12] = draw.integers(1, values, (6, 12))
+    asked = problem(keys.T, 3)
+    monkeypatch.setattr("equipoise.masks._local_suppression.identical.MOVED", 0)
+    monkeypatch.setattr("equipoise.masks._local_suppression.identical.TRIES", 1)
+    plain = solved(asked)
+    small = {"MIN_SAMPLED": 64, "SAMPLE_BITS": 1, "MIN_FILTERED": 16, "MAX_DIRECT_BITS": 4, "SPARSE_BITS": 1}
+    for name, value in small.items():
+        monkeypatch.setattr(f"equipoise.masks._local_suppression.joining.{name}", value)
+    answer = solved(asked)
+    rows = Counter(map(tuple, released(asked, answer).tolist()))
+    assert min(rows.values()) >= 3
+    assert answer.cost <= 1.02 * plain.cost

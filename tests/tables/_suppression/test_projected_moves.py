@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.data.tables.additivity import Additive
+from equipoise.tables._suppression import insider_proofs
 from equipoise.tables._suppression.insider_proofs import InsiderProofs
 from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.projected_moves import ProjectedMoves
@@ -44,8 +45,9 @@ def test_moves_add_up_within_rooms_and_leave_held_cells_still(grid):
 
 
 @pytest.mark.parametrize("floors", [False, True])
-def test_no_pair_is_proven_that_a_linear_program_refutes(grid, floors):
+def test_no_pair_is_proven_that_a_linear_program_refutes(grid, floors, monkeypatch):
     """Every pair that is called proven, by scipy's own program; and most pairs are proven."""
+    monkeypatch.setattr(insider_proofs, "MAX_LEFT", 0)
     linprog = pytest.importorskip("scipy.optimize").linprog
     table, inner, knower = grid
     floor = np.full(64, 4.0) if floors else None
@@ -67,10 +69,41 @@ def test_no_pair_is_proven_that_a_linear_program_refutes(grid, floors):
     assert proven > 0.9 * 2 * len(cells) * 8
 
 
+def test_few_demands_against_many_people_are_left_to_be_asked_one_by_one(grid):
+    table, inner, knower = grid
+    demands = np.tile(inner, 2), np.repeat([1, -1], len(inner)), np.tile(0.15 * table.values[inner], 2)
+    proofs = InsiderProofs(table, [_Part(inner)], demands, knower, None, None)
+    assert proofs._open() > insider_proofs.MAX_LEFT >= len(demands[0])
+    proofs.run(None, 10**9)
+    assert proofs.work == 0
+
+
 def test_a_move_that_does_not_add_up_or_moves_published_cells_proves_nothing(grid):
     table, inner, knower = grid
     demands = inner[:1], np.array([1]), np.array([3.0])
     for cells, by in (([inner[0]], [5.0]), ([0, inner[0]], [5.0, 5.0])):
         proofs = InsiderProofs(table, [_Part(inner)], demands, knower, None, None)
-        proofs.learn(np.array(cells), np.array(by))
+        proofs.learn([(np.array(cells), np.array(by))])
         assert not proofs.met.any()
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_many_moves_prove_together_what_they_prove_one_by_one(grid, monkeypatch, pairs):
+    if not pairs:
+        monkeypatch.setattr(insider_proofs, "MAX_BULK_PAIRS", 0)
+    table, inner, knower = grid
+    draw = np.random.default_rng(8)
+    moves = []
+    for _ in range(60):
+        rows, columns = (8 * draw.choice(7, 2, replace=False) + 8, draw.choice(7, 2, replace=False) + 1)
+        moves.append(((rows[:, None] + columns).ravel(), 5.0 * np.array([1.0, -1.0, -1.0, 1.0])))
+    moves += [(inner[:3], np.ones(3)), (np.array([0, inner[0]]), np.array([5.0, -5.0])), (inner[:0], np.zeros(0))]
+    demands = np.tile(inner, 2), np.repeat([1, -1], len(inner)), np.full(2 * len(inner), 4.0)
+    answers = []
+    for lists in ([moves], [[move] for move in moves]):
+        proofs = InsiderProofs(table, [_Part(inner)], demands, knower, None, None)
+        for some in lists:
+            proofs.learn(some)
+        answers.append(proofs.proofs())
+    assert answers[0] == answers[1]
+    assert any(met and not against for met, against in answers[0].values())

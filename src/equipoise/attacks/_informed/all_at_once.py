@@ -38,7 +38,7 @@ def assigned_guesses(space: CandidateSpace, name: str) -> list[RecordGuess]:
     points, _, counts = distinct_rows([*(c[0] for c in space.coordinates), *(c[0] for c in space.codes), block])
     own, sizes = np.arange(space.size), np.bincount(block, minlength=int(sought.max()) + 1)[sought]
     return [
-        RecordGuess(f"{name}, {how}", chance_of_own(looks, points, counts, record, own), sizes)
+        RecordGuess(f"{name}, {how}", chance_of_own(looks, points, counts, record, own, space.owner), sizes)
         for how, record in links.items()
     ]
 

@@ -17,12 +17,14 @@ class IntruderFiles:
     """The released and the original columns, row by row of the same people, and the public laws between them.
 
     `known` are the columns whose original values the intruder has; `released` may hold others that laws speak of.
+    `owner` numbers the people where one may have several records.
     """
 
     released: pl.DataFrame
     original: pl.DataFrame
     known: tuple[str, ...]
     laws: tuple[Law, ...]
+    owner: Integers | None = None
 
     def __len__(self) -> int:
         return self.released.height

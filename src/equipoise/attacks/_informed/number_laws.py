@@ -12,6 +12,12 @@ from equipoise.ground.arrays import Floats, Integers
 
 MEAN_TOLERANCE = 1e-9
 """Tolerance of comparing means with values, as a share of the largest value, because sums are rounded."""
+NOISE_POINTS = 41
+"""Probabilities of the normal law by which values are spread."""
+SIMULATED_MASKS = 4
+"""Draws of a mask by which an intruder learns how far it moves ranks."""
+MIN_SCORE_VARIANCE = 1e-4
+"""Variance of a normal score below which nothing is taken to have moved."""
 MIN_VARIANCE_SHARE = 1e-9
 """Share of the largest noise variance below which a direction counts as without noise."""
 
@@ -84,12 +90,16 @@ def noise(space: CandidateSpace, files: IntruderFiles, columns: tuple[str, ...],
     is (y - x)' O^-1 (y - x). With `crowd` the likelihood is divided by the density of the released file, taken as
     normal with its mean m and covariance S: a record in a dense region is less likely to be the person's. That is
     (y - c)' A (y - c), A = O^-1 - S^-1 and A (c - m) = O^-1 (x - m). Multiplicative noise: sd = t |x|, with t^2 = noise
-    variance / mean of x^2. Restored moments are undone first.
+    variance / mean of x^2. Restored moments are undone first; relative noise by whose order values were dealt out is
+    read from ranks.
     """
     y, x = _undo_restored_moments(files, law), _matrix(files.original, columns)
     y = y[:, [law.columns.index(c) for c in columns]]
     sd = np.array([_size(law, c) for c in columns])
     kind = law.parameters["kind"]
+    if kind == "multiplicative" and has_density(law):
+        _rank_scores(space, _matrix(files.released, columns), x, sd, crowd)
+        return
     if kind == "multiplicative":
         for one, two, size in zip(y.T, x.T, sd, strict=True):
             space.coordinate(one, two, _relative(two, size), *_preserved_bounds(law, two, zeros=True))
@@ -98,6 +108,72 @@ def noise(space: CandidateSpace, files: IntruderFiles, columns: tuple[str, ...],
     if law.parameters.get("keep_zero") or law.parameters.get("bounds") == "sign":
         for one, two in zip(y.T, x.T, strict=True):
             space.coordinate(one, two, 0.0, *_preserved_bounds(law, two))
+
+
+def has_density(law: Law) -> bool:
+    """Whether the likelihood under this noise can be divided by the density of the file."""
+    return law.parameters["kind"] != "multiplicative" or law.parameters.get("preserve") == "distributions"
+
+
+def _rank_scores(space: CandidateSpace, y: Floats, x: Floats, sd: Floats, crowd: bool) -> None:
+    """Distances of ranks, stretched so that the mask moves all people alike, in units of the covariance of its moves.
+
+    The intruder has everybody's values, and so draws the mask again: the moments that are restored carry over to small
+    values, and to zeros, what other columns had.
+    """
+    scores, relative = _scores(x), x * sd / np.sqrt(np.maximum(np.nanmean(x**2, axis=0), sd**2))
+    random = np.random.default_rng(SIMULATED_MASKS)
+    draws = [_scores(_restore_moments(x, x + relative * random.normal(size=x.shape))) for _ in range(SIMULATED_MASKS)]
+    squares = np.mean([(draw - scores) ** 2 for draw in draws], axis=0)
+    scales = [_stretched(*both) for both in zip(scores.T, squares.T, strict=True)]
+    released, original, *again = (
+        np.stack([np.interp(c, *scale) for c, scale in zip(v.T, scales, strict=True)], 1)
+        for v in (_scores(y), scores, *draws)
+    )
+    moves = np.concatenate([draw - original for draw in again])
+    sizes = np.atleast_2d(np.cov(moves[~np.isnan(moves).any(axis=1)].T, bias=True))
+    _additive(space, released, original, sizes, crowd)
+
+
+def _scores(values: Floats) -> Floats:
+    """Normal scores of the mean ranks of each column."""
+    from scipy.special import ndtri
+
+    counts = np.maximum(1, (~np.isnan(values)).sum(axis=0))
+    return np.stack(
+        [ndtri((_middle(np.sort(c[~np.isnan(c)]), c) + 0.5) / n) for c, n in zip(values.T, counts, strict=True)], 1
+    )
+
+
+def _restore_moments(x: Floats, noisy: Floats) -> Floats:
+    """Noisy values with the covariances of x in the records without gaps, changed least."""
+    whole = ~np.isnan(x).any(axis=1)
+    if whole.sum() < 2:
+        return noisy
+    unit = np.maximum(x[whole].std(axis=0), np.finfo(float).tiny)
+    have, want = (np.atleast_2d(np.cov(v[whole].T / unit[:, None], bias=True)) for v in (noisy, x))
+    restored = noisy.copy()
+    restored[whole] = noisy[whole] / unit @ _turn(have, want) * unit
+    return restored
+
+
+def _turn(have: Floats, want: Floats) -> Floats:
+    """The symmetric matrix that brings covariances to those wanted."""
+    half = root(have)
+    back = np.linalg.pinv(half, rcond=1e-10, hermitian=True)
+    return np.asarray(back @ root(half @ want @ half) @ back)
+
+
+def _stretched(values: Floats, squares: Floats) -> tuple[Floats, Floats]:
+    """Places on a scale, and what they become where each is divided by the mean move of its neighbours in order."""
+    present = ~np.isnan(values)
+    order = np.argsort(values[present], kind="stable")
+    ordered, total = values[present][order], np.r_[0.0, np.cumsum(squares[present][order])]
+    places, width = np.unique(ordered), max(10, len(ordered) // 30)
+    start = np.maximum(0, np.searchsorted(ordered, places) - width)
+    end = np.minimum(len(ordered), np.searchsorted(ordered, places, side="right") + width)
+    size = np.sqrt(np.maximum((total[end] - total[start]) / (end - start), MIN_SCORE_VARIANCE))
+    return places, np.r_[0.0, np.cumsum(np.diff(places) * 2 / (size[1:] + size[:-1]))][: len(places)]
 
 
 def _sizes(y: Floats, sd: Floats, correlated: bool) -> Floats:
@@ -137,8 +213,10 @@ def _matrix(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
 
 
 def _undo_restored_moments(files: IntruderFiles, law: Law) -> Floats:
-    """Released columns of the law, with restored moments undone."""
+    """Released columns of the law, with restored moments undone; original values given by rank are undone first."""
     y = _matrix(files.released, law.columns)
+    if law.parameters.get("preserve") == "distributions":
+        y = np.stack([_noisy_by_rank(values, float(law.parameters["scale"])) for values in y.T], axis=1)
     whole = ~np.isnan(y).any(axis=1)
     if not law.parameters.get("preserve") or whole.sum() < 2:
         return y
@@ -147,12 +225,27 @@ def _undo_restored_moments(files: IntruderFiles, law: Law) -> Floats:
     alike_ = covariance / np.outer(unit, unit)
     share = float(law.parameters["scale"]) ** 2
     had = alike_ * (1 + share) if law.parameters["kind"] == "correlated" else alike_ + share * np.eye(len(unit))
-    half = root(had)
-    back = np.linalg.pinv(half, hermitian=True)
-    turn = back @ root(half @ alike_ @ half) @ back
+    turn = _turn(had, alike_)
     undone = y.copy()
     undone[whole] = centre + ((y[whole] - centre) / unit) @ np.linalg.pinv(turn, hermitian=True) * unit
     return undone
+
+
+def _noisy_by_rank(values: Floats, scale: float) -> Floats:
+    """What values of the same ranks would be with noise: the quantiles of the values spread by a normal law.
+
+    The released values are the original ones, so their law with noise is known; brought back to their own variance.
+    """
+    from scipy.special import ndtri
+
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return values
+    mean, noise = present.mean(), scale * present.std() * ndtri((np.arange(NOISE_POINTS) + 0.5) / NOISE_POINTS)
+    ranks = (_middle(np.sort(present), values) + 0.5) / len(present)
+    noisy = np.sort(np.add.outer(present, noise), axis=None)
+    spread = noisy[np.clip(np.nan_to_num(ranks) * len(noisy), 0, len(noisy) - 1).astype(np.int64)]
+    return np.where(np.isnan(values), np.nan, mean + (spread - mean) / np.sqrt(1 + scale**2))
 
 
 def _additive(space: CandidateSpace, y: Floats, x: Floats, sizes: Floats, crowd: bool) -> None:

@@ -7,7 +7,8 @@ from typing import Literal
 from equipoise.attacks._informed import category_laws, number_laws
 from equipoise.attacks._informed.all_at_once import assigned_guesses
 from equipoise.attacks._informed.candidates import CandidateSpace
-from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike
+from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike, is_number
+from equipoise.attacks._informed.other_columns import add_predictions
 from equipoise.attacks._informed.uninformed import add_unread_column, has_labels
 from equipoise.data.records import Law
 from equipoise.data.released_terms import computable
@@ -15,7 +16,20 @@ from equipoise.ground.arrays import Integers
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
 
-Kind = Literal["exact", "label", "window", "groups", "centroid", "noise", "matrix", "moved", "swapped", "unread"]
+Kind = Literal[
+    "exact",
+    "label",
+    "local",
+    "grouped",
+    "window",
+    "groups",
+    "centroid",
+    "noise",
+    "matrix",
+    "moved",
+    "swapped",
+    "unread",
+]
 FACTORS: dict[str, Callable[[IntruderFiles, Law], category_laws.Factor]] = {
     "matrix": category_laws.matrix,
     "moved": category_laws.cell_transitions,
@@ -24,6 +38,8 @@ FACTORS: dict[str, Callable[[IntruderFiles, Law], category_laws.Factor]] = {
 LAW_WORDS: dict[str, str] = {
     "exact": "left as they were",
     "label": "coarsened",
+    "local": "blanked or coarsened record by record",
+    "grouped": "groups made again",
     "window": "rank windows",
     "groups": "groups of single columns",
     "centroid": "nearest group means",
@@ -33,7 +49,13 @@ LAW_WORDS: dict[str, str] = {
     "swapped": "swap partners",
     "unread": "no law that is read",
 }
-INTERVAL_KINDS = ("exact", "label", "window", "groups")
+AGREEING_KINDS: tuple[Kind, ...] = ("exact", "label", "local", "grouped")
+"""Columns in which the released value must agree. Which values were blanked is taken to be known: rows that are
+identical cannot be told apart by anybody, and whoever knows less finds fewer. So is the group of each person: whoever
+has the true values of everybody makes the groups again, for nothing is drawn."""
+LOCAL_MASKS = ("local_recode", "local_suppress", "suppress_records")
+MASKED_KINDS = ("noise", "window", "groups", "centroid")
+INTERVAL_KINDS = (*AGREEING_KINDS, "window", "groups")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,12 +84,17 @@ class Reading:
         return "; ".join(f"{LAW_WORDS[kind]}: {', '.join(self.columns(kind))}" for kind in kinds)
 
     def guesses(self) -> list[RecordGuess]:
-        """Guesses of an intruder who uses all the laws at once."""
+        """Guesses of intruders who use all laws at once; where values were grouped, of one more who has the groups."""
+        kinds: dict[str, Kind] = {c: "grouped" if k in ("groups", "centroid") else k for c, k in self.kinds.items()}
+        again = replace(self, kinds=kinds)._guesses() if kinds != self.kinds else []
+        return [*self._guesses(), *again]
+
+    def _guesses(self) -> list[RecordGuess]:
         if not self.informed:
             return []
         factors = self._factors()
-        if factors and all(kind in ("exact", "label", *FACTORS) for kind in self.kinds.values()):
-            exact = [self._codes(c) for c in (*self.columns("exact"), *self.columns("label"))]
+        if factors and all(kind in (*AGREEING_KINDS, *FACTORS) for kind in self.kinds.values()):
+            exact = [self._codes(c) for kind in AGREEING_KINDS for c in self.columns(kind)]
             weighed = category_laws.weigh(self.name(), self.files, exact, factors)
             if weighed:
                 return weighed
@@ -75,9 +102,16 @@ class Reading:
         guesses = space.guesses(self.name(), f"{self.name()}, any record they leave")
         if space.flat:
             guesses.append(space.least(f"{self.name()}, the record with fewest rivals", self._rivals()))
-        if any(self.laws[c].parameters["kind"] != "multiplicative" for c in self.columns("noise")):
+        if any(number_laws.has_density(self.laws[c]) for c in self.columns("noise")):
             guesses += self._space(factors, crowd=True).guesses(f"{self.name()} and the density of the file", "")
-        return guesses + assigned_guesses(space, self.name())
+        return guesses + assigned_guesses(space, self.name()) + self._by_other_columns(factors)
+
+    def _by_other_columns(self, factors: list[category_laws.Factor]) -> list[RecordGuess]:
+        """Guesses of who links all at once, and reads in the other columns of a record what its masked numbers were."""
+        masked = [c for c, k in self.kinds.items() if k in MASKED_KINDS and is_number(self.files, c)]
+        space, name = self._space(factors, crowd=False), f"{self.name()} and what other columns say"
+        space.flat = False
+        return assigned_guesses(space, name) if masked and add_predictions(space, self.files, masked) else []
 
     def _rivals(self) -> Integers:
         """Number of rivals of each released record: records that could be its person's under the laws."""
@@ -90,7 +124,7 @@ class Reading:
 
     def _codes(self, column: str) -> tuple[Integers, Integers]:
         released = self.files.released[column]
-        return alike(released, released if self.kinds[column] == "label" else self.files.original[column])
+        return alike(released, self.files.original[column] if self.kinds[column] == "exact" else released)
 
     def _factors(self) -> list[category_laws.Factor]:
         factors: dict[int, category_laws.Factor] = {}
@@ -100,7 +134,7 @@ class Reading:
         return list(factors.values())
 
     def _space(self, factors: list[category_laws.Factor], *, crowd: bool) -> CandidateSpace:
-        space = CandidateSpace(len(self.files))
+        space = CandidateSpace(len(self.files), self.files.owner)
         hard = all(kind in INTERVAL_KINDS for kind in self.kinds.values())
         space.flat = hard and any(kind in ("window", "groups") for kind in self.kinds.values())
         for factor in factors:
@@ -111,7 +145,7 @@ class Reading:
             columns = tuple(c for c in self.columns("noise") if self.laws[c] is law)
             number_laws.noise(space, self.files, columns, law, crowd=crowd)
         for column, kind in self.kinds.items():
-            if kind in ("exact", "label"):
+            if kind in AGREEING_KINDS:
                 space.agree(*self._codes(column))
             elif kind == "window":
                 number_laws.window(space, self.files, column, self.laws[column], alone=hard)
@@ -136,6 +170,8 @@ def _kind(files: IntruderFiles, column: str, laws: list[Law], still: set[str], h
         return "exact"
     if laws and all(law.coarsens for law in laws):
         return "label" if has_labels(files, column) else "unread"
+    if laws and all(law.coarsens or law.mask in LOCAL_MASKS for law in laws):
+        return "local"
     if len(laws) != 1:
         return "unread"
     law, parameters = laws[0], laws[0].parameters

@@ -13,7 +13,7 @@ MIN_RELATIVE_SD = 1e-12
 
 def nearest(files: IntruderFiles, name: str = "the nearest record") -> RecordGuess:
     """Guess of the nearest record, as `attacks.Nearest` links; labels of columns only coarsened are known."""
-    space = CandidateSpace(len(files))
+    space = CandidateSpace(len(files), files.owner)
     for column in files.known:
         add_unread_column(space, files, column)
     return space.guesses(name, name)[0]

@@ -16,9 +16,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.attacks._nearest.cell_pairs_by_cost import Costs
 from equipoise.attacks._nearest.points import Cloud, cells, distinct
+from equipoise.attacks._nearest.same_person import chance_of_person, owners_of_records
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError
 
@@ -56,7 +58,7 @@ class _AssignmentBlock:
 
         if len(self.records) > MAX_DENSE_RECORDS:
             distances, near = cKDTree(self.released).query(self.original, k=CANDIDATES)
-            return np.asarray(distances**2), np.asarray(near)
+            return np.asarray(distances**2), np.minimum(near, len(self.records) - 1)
         squares, most = _squares(self.original, self.released), min(DENSE_CANDIDATES, len(self.records))
         near = np.sort(np.argpartition(squares, most - 1, axis=1)[:, :most], axis=1)
         order = np.argsort(np.take_along_axis(squares, near, axis=1), axis=1, kind="stable")
@@ -70,11 +72,11 @@ def _squares(one: Floats, two: Floats) -> Floats:
     return np.maximum(lengths[0][:, None] + lengths[1] - 2 * one @ two.T, 0.0)
 
 
-def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Assignment:
+def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers, owner: Integers | None = None) -> Assignment:
     """The assignment that links most people, within each block.
 
     Equal records cannot be told apart: with c of a person's m equal records assigned to the g people who look the same,
-    the own one is theirs with probability c / (g m).
+    the own one is theirs with probability c / (g m). With the `owner` of each, any record of the owner will do.
 
     >>> line = Cloud(np.array([[0.0], [1.0], [5.0]]), np.zeros((3, 0), dtype=int))
     >>> moved = Cloud(np.array([[0.6], [2.0], [5.0]]), np.zeros((3, 0), dtype=int))
@@ -91,11 +93,11 @@ def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Ass
     if largest <= MAX_MATCHED_RECORDS:
         ways |= {"the smallest sum of distances": ("exact", 1.0), "the smallest sum of squares": ("exact", 2.0)}
     points, point_of, _ = distinct(released)
-    if _unchanged(released, original, own):
+    if owner is None and _unchanged(released, original, own):
         return Assignment(1 / points.counts[point_of[own]], "One-to-one, by a sum of distances of 0.")
     _, looks, _ = distinct(original)
     equal = looks, point_of, points.counts
-    risks = {how: chance_of_own(*equal, _assigned(original, blocks, way), own) for how, way in ways.items()}
+    risks = {how: chance_of_own(*equal, _assigned(original, blocks, way), own, owner) for how, way in ways.items()}
     best = max(risks, key=lambda how: float(risks[how].mean()))
     return Assignment(risks[best], f"One-to-one, by {best}; the best of {len(ways)} ways.")
 
@@ -198,13 +200,25 @@ def _pairs(weight: Floats, near: Integers, records: int) -> Any:
 
 
 def chance_of_own(
-    looks: Integers, point_of: Integers, counts_of: Integers, assigned: Integers, own: Integers
+    looks: Integers,
+    point_of: Integers,
+    counts_of: Integers,
+    assigned: Integers,
+    own: Integers,
+    owner: Integers | None = None,
 ) -> Floats:
     """Chance of the own record, equal people and equal records dealt out at random among themselves.
 
-    `looks` numbers people by how they look, `point_of` records by their point, of which there are `counts_of`.
+    `looks` numbers people by how they look, `point_of` records by their point, of which there are `counts_of`. With the
+    `owner` of each, any record of the same owner will do.
     """
     linked = assigned >= 0
+    if owner is not None:
+        pairs = (
+            pl.DataFrame({"look": looks[linked], "point": point_of[assigned[linked]]}).group_by("look", "point").len()
+        )
+        links = pairs.select("look", "point", chance=pl.col("len") / np.bincount(looks)[pairs["look"]])
+        return chance_of_person(links, looks, owner, point_of, owners_of_records(owner, own, len(point_of)))
     size = len(counts_of)
     keys, counts = np.unique(looks[linked] * size + point_of[assigned[linked]], return_counts=True)
     due = looks * size + point_of[own]

@@ -134,7 +134,11 @@ def _read(path: Path, table: Table, twins: list[int], said: Said) -> None:
     labels = [dict(zip(axis.nodes.to_list(), range(len(axis)), strict=True)) for axis in table.axes]
     keys, strides = table.packed
     cells = dict(zip(keys.tolist(), twins, strict=True))
-    for number, fields in enumerate(csv.reader(lines, delimiter=separator, skipinitialspace=True), start=1):
+    try:
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        raise DataError("The a-priori file cannot be read: a code is too long.") from None
+    for number, fields in enumerate(rows, start=1):
         parts, key = [field.strip() for field in fields], 0
         if not any(parts):
             continue

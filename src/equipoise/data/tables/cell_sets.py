@@ -148,7 +148,7 @@ class CellSets:
             inside = cell[first] >= 0
             heads.append(places[i][cell[first][inside]])
             parts.append(number[inside])
-        return Atoms(*_sums_once(heads, parts), values, number[classes])
+        return Atoms(*sums_once(heads, parts), values, number[classes])
 
     def _cell_of_unit(self, table: int) -> Integers:
         one = self.members[table]
@@ -211,7 +211,7 @@ class CellSets:
             cell, part = _unions(inside @ self._overlaps(i, j), size, self.sums_of[j][2][self.tables[j].inner])
             heads.append(places[i][cell])
             parts.append(places[j][np.flatnonzero(self.tables[j].inner)[part]])
-        return Atoms(*_sums_once(heads, parts), np.zeros(0))
+        return Atoms(*sums_once(heads, parts), np.zeros(0))
 
     def _nested(self) -> list[tuple[int, int]]:
         """Pairs of tables of which a column of the first, or its groups, are groups of values of the second's."""
@@ -286,7 +286,7 @@ def _unions(common: Any, size: Integers, other: Integers) -> tuple[Integers, Int
     return rows[whole], columns[whole]
 
 
-def _sums_once(heads: Sequence[Integers], parts: Sequence[Integers]) -> tuple[Integers, Integers]:
+def sums_once(heads: Sequence[Integers], parts: Sequence[Integers]) -> tuple[Integers, Integers]:
     """The sums of all tables, each set of parts of a cell once, without cells that are their own only part."""
     seen: set[int] = set()
     kept: list[tuple[Integers, Integers]] = []

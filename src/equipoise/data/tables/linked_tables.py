@@ -1,12 +1,13 @@
 """Linked tables as one system of cells: cells that hold the same records are one cell, and sums follow from inclusion.
 
 The common refinement of all tables, the classes of records that every table treats alike (atoms), gives all relations:
-a cell is the sum of its atoms, which nobody publishes and which are not negative. Up to `MAX_ATOMS` they are cells of
-the system; beyond that it has the cells of equal sets and the sums that are found between pairs of tables.
+a cell is the sum of its atoms, which nobody publishes and which are not negative where no value is. Up to `MAX_ATOMS`
+they are cells of the system; beyond that it has the cells of equal sets and the sums that are found between pairs of
+tables.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.cell_sets import KEY, Atoms, CellSets
 from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.contributors import Contributors
+from equipoise.data.tables.label_sets import label_atoms
 from equipoise.data.tables.possible_records import with_possible_records
 from equipoise.data.tables.record_sets import members_of, numbered_units, with_owners
 from equipoise.data.tables.table import Table
@@ -27,6 +29,8 @@ from equipoise.ground.errors import DataError, ParameterError
 
 VALUE_TOLERANCE = 1e-6
 """Share by which the value of a shared cell may differ between two tables."""
+ROUNDING = 1e-12
+"""Share of the largest cell by which sums of the same numbers may differ."""
 MAX_ATOMS = 20_000
 """Classes of records, beside the cells, up to which they are cells of the system."""
 
@@ -56,9 +60,9 @@ class Union:
 
         `unknown` marks the empty cells of each table that are not known to be empty: the suppressed ones unless given.
         """
-        if len(tables) > 1 and any(axis.sign for table in tables for axis in table.axes):
-            raise ParameterError("A table with signed relations is protected and audited by itself, not with others.")
-        sets = _sets(tables, [_hidden_zeros(table) for table in tables] if unknown is None else unknown, atoms)
+        _refuse_other_relations(tables)
+        unknown = [_hidden_zeros(table) for table in tables] if unknown is None else unknown
+        sets = _sets(tables, unknown, atoms)
         names = [_names(table) for table in tables]
         places = _numbered(names, sets)
         union = cls(tuple(tables), places)
@@ -67,6 +71,16 @@ class Union:
             without = np.concatenate([places[i][sets.sums_of[i][2] == 0] for i in sets.linked])
             union = cls(union.tables, places, extra or sets.sums(places), extra is not None, np.unique(without), sets)
         union._refuse_different()
+        return union if sets is not None or len(tables) == 1 else union._with_combinations(unknown)
+
+    def _with_combinations(self, unknown: Sequence[Booleans]) -> "Union":
+        """Tables matched by their labels with the combinations of these, where some finer table adds up to all."""
+        extra = label_atoms(self.tables, self.places, unknown)
+        union = replace(self, extra=extra, complete=extra is not None)
+        try:
+            _ = union.values
+        except DataError:
+            return replace(self, complete=False)
         return union
 
     @cached_property
@@ -99,9 +113,10 @@ class Union:
     def gathered(self, parts: Sequence[Any], how: Any = np.maximum, atoms: float = 0.0) -> Any:
         """One number for each cell from those of the tables, combined by `how`: the largest by default.
 
-        The atoms have the number `atoms`, or are not marked.
+        The atoms have the number `atoms`, or are not marked; where cells have no lower end they have none either.
         """
         first = np.asarray(parts[0])
+        atoms = -np.inf if any(np.isneginf(part).any() for part in parts) else atoms
         numbers = np.full(self.cells, np.nan if first.dtype.kind == "f" else False)
         for place, part in zip(self.places, parts, strict=True):
             earlier = numbers[place]
@@ -119,12 +134,18 @@ class Union:
     def _refuse_different(self) -> None:
         for place, table in zip(self.places, self.tables, strict=True):
             own, shared = amount(table), self.values[place]
-            wrong = int((np.abs(own - shared) > VALUE_TOLERANCE * np.maximum(1.0, shared)).sum())
+            allowed = VALUE_TOLERANCE * np.abs(shared) + ROUNDING * np.abs(self.values).max(initial=0.0)
+            wrong = int((np.abs(own - shared) > allowed).sum())
             if wrong:
                 raise DataError(
                     f"{wrong:,} cells of the table by {', '.join(table.by)} have another value in another table: "
                     "linked tables must be made from the same records."
                 )
+
+    @property
+    def by_labels(self) -> bool:
+        """Whether there are tables whose records are not known, so that their cells are matched by labels."""
+        return len(self.tables) > 1 and (self.sets is None or len(self.sets.linked) < len(self.tables))
 
     @cached_property
     def empty(self) -> Any:
@@ -145,21 +166,32 @@ class Union:
         """For each cell the number of the contributor who is alone in it, -1 where there are several or none.
 
         By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins. Who
-        is alone in a cell knows its atoms.
+        is alone in a cell knows its atoms, where these are classes of records: two people may each be alone in cells
+        that a combination of labels is in.
         """
         if self.contributors is not None:
             return self.contributors.sole
         alone = self.gathered([table.numbers("contributors") for table in self.tables]) == 1
         relations = self.additive
-        if self.extra is not None:
+        classes = self.extra is not None and self.sets is not None
+        if self.extra is not None and classes:
             heads, parts = self.extra.pairs
             alone[parts[alone[heads] & self.atoms[parts]]] = True
         if all("holder" in table.more.columns for table in self.tables):
             codes = self.gathered([table.numbers("holder") for table in self.tables], atoms=-1.0)
-            if self.extra is not None:
+            if classes:
                 np.maximum.at(codes, parts[self.atoms[parts]], codes[heads[self.atoms[parts]]])
             return np.where(alone, codes, -1).astype(np.int64)
         return _same_person(relations, alone)
+
+
+def _refuse_other_relations(tables: Sequence[Table]) -> None:
+    """Refuse tables whose items of the same column make each other up in different ways."""
+    items: dict[str, Any] = {}
+    for axis in (axis for table in tables for axis in table.axes if axis.sign):
+        relations = dict(zip(axis.nodes.to_list(), axis.sign or (), strict=True))
+        if items.setdefault(axis.name, relations) != relations:
+            raise ParameterError(f"Tables that are linked need the same relations between the items of {axis.name!r}.")
 
 
 def _hidden_zeros(table: Table) -> Booleans:
@@ -167,9 +199,10 @@ def _hidden_zeros(table: Table) -> Booleans:
 
 
 def _sets(tables: Sequence[Table], unknown: Sequence[Booleans], most: int) -> CellSets | None:
-    """The sets of the cells; None where there are no two tables whose records can be compared."""
-    members = members_of(tables) if len(tables) > 1 else []
-    if sum(one is not None for one in members) < 2:
+    """The sets of the cells; None where there are no two tables whose records can be compared, nor one of holdings."""
+    alone = len(tables) == 1
+    members = members_of(tables) if not alone or "holder" in tables[0].more.columns else []
+    if sum(one is not None for one in members) < (1 if alone else 2):
         return None
     inside = (None if one is None else holds(table) for one, table in zip(members, tables, strict=True))
     possible = with_possible_records(tables, numbered_units(tables, with_owners(members)), unknown, most)

@@ -1,7 +1,8 @@
 """Ready tables: a file with one row per cell, tabulated by another program."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,6 +136,29 @@ def ready_cells(
     Cost: a few joins of the cells with themselves for each axis.
     """
     file = records.collect()
+    shadow = next((name for name in file.columns if records.labels.of(name).measure == "shadow"), None)
+    with _shadow_hint(shadow if value and shadow != value else None):
+        return _ready_cells(records, file, by, value, trees, ready, relation)
+
+
+@contextmanager
+def _shadow_hint(shadow: str | None) -> Iterator[None]:
+    """Where values do not fit, point to the variable that rules look at in tau-ARGUS, if the file has one."""
+    try:
+        yield
+    except DataError as error:
+        if shadow is None:
+            raise
+        raise DataError(
+            f"{error} Rules of tau-ARGUS look at the shadow variable {shadow!r}: name it as the value, without the "
+            "largest contributions (--top none) where they do not fit it either."
+        ) from None
+
+
+def _ready_cells(
+    records: Records, file: pl.DataFrame, by: tuple[str, ...], value: str | None, trees: Mapping[str, Hierarchy],
+    ready: Ready, relation: SignedRelations | None,
+) -> tuple[tuple[Axis, ...], pl.DataFrame]:  # fmt: skip
     parts = ready.completed(file, records.labels)
     parts = parts if value or ready.top else replace(parts, top=())
     _refuse_columns(file.columns, by, value, parts)

@@ -72,14 +72,17 @@ class Members:
 
 
 def members_of(tables: Sequence[Table]) -> list[Members | None]:
-    """The members of each table in a common space; None for tables whose records are not known, or not comparable."""
+    """The members of each table in a common space; None for tables whose records are not known, or not comparable.
+
+    Files are compared with larger ones, so that tables of parts of a file are known as such in any order.
+    """
     spaces: list[_File] = []
-    members: list[Members | None] = []
-    for table in tables:
+    members: list[Members | None] = [None] * len(tables)
+    for place, table in sorted(enumerate(tables), key=lambda one: -one[1].records):
         if isinstance(table.behind, CountedRecords):
-            members.append(_file_of(spaces, table.behind.records, tables).members(table))
+            members[place] = _file_of(spaces, table.behind.records, tables).members(table)
         else:
-            members.append(table.behind)
+            members[place] = table.behind
     known = [one for one in members if one is not None]
     space = known[0].space if known else None
     return [one if one is not None and one.space is space else None for one in members]
@@ -97,7 +100,8 @@ def _file_of(spaces: "list[_File]", records: Records, tables: Sequence[Table]) -
     file = _File.of(records, tuple(dict.fromkeys(name for names in columns for name in names)))
     for other in spaces:
         rows = same_rows(other.records, records)
-        if rows is not None and (rows >= 0).mean() >= MIN_SHARED:
+        least = 0.0 if other.records.roles.id and records.roles.id else MIN_SHARED
+        if rows is not None and (rows >= 0).any() and (rows >= 0).mean() >= least:
             units = np.where(rows >= 0, other.units[rows], other.next + np.arange(file.height))
             other.space.size = max(other.space.size, other.next + file.height)
             file = replace(file, units=units, space=other.space)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from equipoise import __version__
 from equipoise.doors.cli.exit_codes import guarded
+from equipoise.ground.system import refuse_few_addresses
 from equipoise.ground.whole_files import clear_dead
 
 
@@ -23,6 +24,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _invoke(args: list[str]) -> None:
+    refuse_few_addresses()
     from equipoise.doors.cli.command import command
 
     _clear_dead(args)

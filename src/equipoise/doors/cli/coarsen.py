@@ -74,7 +74,7 @@ def coarsen(
         if not rules and mean_risk is None:
             raise ParameterError("Say what must hold: --k 5, --mean-risk 5%, or a rule such as --rule diversity:ill,3.")
         if map is not None:
-            refuse_page(map, overwrite)
+            refuse_page(map, overwrite, reads=(file,))
         share, average = typed(suppress, float, "--suppress"), typed(mean_risk, float | None, "--mean-risk")
         priced = read_loss(loss, dict(_weight(text) for text in key_weight or ()))
         records = o.opened(file, ctx.params)

@@ -1,7 +1,6 @@
 """Exit codes and error messages of the command line: one line on stderr, or one per problem; no data is quoted."""
 
 import json
-import os
 import sys
 import traceback
 import warnings
@@ -11,13 +10,13 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from equipoise.ground.errors import EquipoiseError, shortened
-from equipoise.ground.system import close_output, disk_error, ended_like_interrupt, open_standard_streams
+from equipoise.ground.errors import EquipoiseError, debugging, engine_words, of_engine, shortened
+from equipoise.ground.interrupts import ended_like_interrupt
+from equipoise.ground.quiet_panics import own_words
+from equipoise.ground.system import close_output, disk_error, open_standard_streams
 from equipoise.ground.whole_files import watching
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
-ENGINES = ("polars", "pyo3_runtime", "duckdb", "_duckdb", "pyarrow", "narwhals", "pyspark", "py4j")
-"""Packages whose errors are about the data they were given."""
 
 
 def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
@@ -32,7 +31,8 @@ def _ended(work: Callable[[], None], standing: list[Path], as_json: bool) -> int
             _prepare_streams()
             if not debugging():
                 warnings.simplefilter("ignore")
-            work()
+            with own_words():
+                work()
             sys.stdout.flush()
     except BrokenPipeError:
         return _reader_left()
@@ -51,6 +51,7 @@ def _report_error(error: BaseException, standing: list[Path], as_json: bool) -> 
         traceback.print_exception(error)
     code, words = outcome(error)
     if standing and not isinstance(error, EquipoiseError):
+        words = words.replace(" Nothing was released.", "")
         _say(one_line(f"{str(standing[-1])!r} was written and is whole; what should have followed was not: {words}"))
         _end_output()
         return 0
@@ -83,15 +84,12 @@ def outcome(error: BaseException) -> tuple[int, str]:
         return INTERRUPTED, f"Stopped. Nothing was released.{notes}"
     if isinstance(error, typer.TyperException):
         return BAD_INPUT, shortened(error.format_message())
-    if type(error).__module__.partition(".")[0] in ENGINES:
-        return BAD_INPUT, (
-            f"The engine could not work with the data ({type(error).__name__}): a column is of a type, or has values, "
-            "that the method cannot take. EQUIPOISE_DEBUG=1 shows where, and may show data."
-        )
+    if of_engine(error):
+        return BAD_INPUT, f"{engine_words(error)}{notes}"
     if isinstance(error, MemoryError):
         return BAD_INPUT, "There is not enough memory for this: use fewer columns or records, or a larger machine."
     if isinstance(error, OSError) and (reason := disk_error(error)[1]):
-        return BAD_INPUT, f"{reason}{f': {str(error.filename)!r}' if error.filename else ''}.{notes}"
+        return BAD_INPUT, f"{shortened(f'{reason}: {str(error.filename)!r}') if error.filename else reason}.{notes}"
     name = type(error).__name__
     if isinstance(error, RecursionError):
         return BAD_INPUT, "The input is nested too deeply."
@@ -108,30 +106,25 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
-def debugging() -> bool:
-    return os.environ.get("EQUIPOISE_DEBUG", "") not in ("", "0")
-
-
 def _prepare_streams() -> None:
     """Escape characters that the terminal cannot show, and tell failures of output and messages from others.
 
     Where a stream was closed (`>&-`), no file that is opened later takes its number.
     """
     open_standard_streams()
-    for name, number, raw in (("stdout", 1, _Output), ("stderr", 2, _Messages)):
+    for name, raw in (("stdout", _Output), ("stderr", _Messages)):
         stream = getattr(sys, name)
-        if isinstance(stream, TextIOWrapper) and stream is getattr(sys, f"__{name}__") and _has_number(stream, number):
+        if isinstance(stream, TextIOWrapper) and stream is getattr(sys, f"__{name}__") and _has_number(stream):
             stream.flush()
-            setattr(sys, name, TextIOWrapper(
-                BufferedWriter(raw(number, "wb", closefd=False)), stream.encoding, line_buffering=stream.line_buffering
-            ))  # fmt: skip
+            under = BufferedWriter(raw(stream.fileno(), "wb", closefd=False))
+            setattr(sys, name, TextIOWrapper(under, stream.encoding, line_buffering=stream.line_buffering))
         if isinstance(stream := getattr(sys, name), TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _has_number(stream: TextIOWrapper, number: int) -> bool:
+def _has_number(stream: TextIOWrapper) -> bool:
     try:
-        return stream.fileno() == number
+        return stream.fileno() >= 0
     except (OSError, ValueError):
         return False
 

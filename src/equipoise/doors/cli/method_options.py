@@ -97,7 +97,11 @@ def split(text: str) -> list[str]:
     >>> split('age, "income, net"')
     ['age', 'income, net']
     """
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), []) if part.strip()]
+    try:
+        parts = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:  # a line break outside quotes, or a very long name
+        parts = text.split(",")
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _several(value: Any) -> list[str]:

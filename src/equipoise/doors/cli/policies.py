@@ -23,6 +23,7 @@ SCHEMA_WORDS = "Write the JSON schema of policies to this file, for editors; - f
 HEADINGS = {
     "data": "What is read",
     "scenarios": "Who may attack it",
+    "estimates": "What users compute",
     "limits": "What must hold",
     "candidates": "What is tried",
     "work": "How much work it is",
@@ -107,5 +108,5 @@ def show_presets(
     out = screen_parts.screen()
     for preset in chosen:
         out.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
-        out.print(screen_parts.indented(Text(preset.source, "dim")))
+        out.print(screen_parts.indented(Text(f"{preset.source}. It says: {preset.says}.", "dim")))
     screens.steps(("See one", "equipoise presets ema"), ("Begin with one", "equipoise init FILE --preset ema"))

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from equipoise.ground.interrupts import at_first_interrupt
 from equipoise.ground.progress import Progress
-from equipoise.ground.system import at_first_interrupt
 
 
 @contextmanager

@@ -14,7 +14,7 @@ FIELD_NAMES = {"count": "n", "marks": "sensitive", "status": "status"}
 READY = "FILE is a table already: a row for each cell, with its margins or without."
 WORDS = {
     "count": ("COLUMN", "How many contribute to each cell (n where not given)."),
-    "top": ("COLUMNS", "The largest contributions, the largest first: max1,max2."),
+    "top": ("COLUMNS", "The largest contributions, the largest first: max1,max2; none to leave them out."),
     "total": ("CODE", "The code of the totals, found where not given: Total, or region=FR,size=All."),
     "marks": ("COLUMN", "Marks the sensitive cells, for the rule marked."),
     "levels": ("COLUMNS", "How far marked cells must stay uncertain, down and up: lower,upper."),
@@ -41,7 +41,8 @@ def asked_ready(options: Mapping[str, Any]) -> Ready | None:
             raise ParameterError(f"{OPTION_NAMES[next(iter(values))]} is about a table that is ready: add --ready.")
         return None
     fields: dict[str, Any] = {field: values[name] for name, field in FIELD_NAMES.items() if name in values}
-    fields |= {"top": tuple(split(values["top"]))} if "top" in values else {}
+    tops = values.get("top", "")
+    fields |= {"top": () if tops == "none" else tuple(split(tops))} if tops else {}
     fields |= {"total": _total(values["total"])} if "total" in values else {}
     if "levels" in values:
         levels = split(values["levels"])

@@ -34,12 +34,11 @@ def roles(
     Direct identifiers are pointed out: with the role direct they are withheld from every release.
     """
     if out is not None:
-        refuse_page(out, overwrite, "file", "roles.toml")
+        refuse_page(out, overwrite, "file", "roles.toml", reads=(file,))
     with bar("looking at the columns"):
         source, arguments = o.source_of(file, ctx.params)
         suggestion = suggest_roles(source, **arguments)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
         suggestion.toml(out, overwrite=overwrite)
     if as_json:
         json_answers.show(_json_answer(o.data_path(file), suggestion, out))

@@ -69,6 +69,14 @@ RolesFile = Annotated[
 Delimiter = Annotated[str | None, option("Of a CSV file; detected when not given.", "CHARACTER", READING)]
 Encoding = Annotated[str | None, option("utf-8, cp1252, utf-16 ...; detected when not given.", "NAME", READING)]
 Decimal = Annotated[str | None, option("Of a CSV file; detected when not given.", ". or ,", READING)]
+Thousands = Annotated[
+    str | None, option("Between thousands in a CSV file (1.234,56); . and , are detected.", "MARK", READING)
+]
+MissingCodes = Annotated[
+    str | None, option("Values that mean missing wherever they stand: -9,unknown", "CODES", READING)
+]
+SkipRows = Annotated[int | None, option("Rows above the column names, in CSV and Excel.", "NUMBER", READING)]
+HeaderRows = Annotated[int | None, option("Rows that hold the column names, joined; 1.", "NUMBER", READING)]
 Sheet = Annotated[str | None, option("Of an Excel workbook; the first when not given.", "NAME", READING)]
 Metadata = Annotated[
     Path | None, option("The .rda file of tau-ARGUS microdata, when it is not the one beside it.", "FILE.rda", READING)
@@ -87,7 +95,9 @@ Overwrite = Annotated[bool, switch("--overwrite", "Replace what an earlier run w
 AsJson = Annotated[bool, switch("--json", 'One JSON object on stdout, also when it fails: {"error", "exit_code"}.')]
 
 FORMAT = {
-    "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal, "sheet": Sheet, "metadata": Metadata,
+    "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal, "thousands": Thousands,
+    "missing_codes": MissingCodes, "skip_rows": SkipRows, "header_rows": HeaderRows, "sheet": Sheet,
+    "metadata": Metadata,
 }  # fmt: skip
 """How a file is read."""
 SOURCE = {**FORMAT, "query": Query, "database": Database}

@@ -19,6 +19,7 @@ from equipoise.doors.cli.progress_bar import bar_to_stop
 from equipoise.doors.cli.ready_table_options import READY_OPTIONS, asked_ready
 from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen
 from equipoise.doors.cli.table_screens import audit, differences, remarks, side_by_side, table_as_published
+from equipoise.files import format_of
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.recipe.catalogue import parse
@@ -96,6 +97,8 @@ def table(
 
     equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
     """
+    if str(file).lower().endswith(".arb"):
+        format_of(str(file))  # Answers with the commands that do its job, whatever options are missing.
     columns, out = asked_ready(ctx.params), options["out"]
     fields = field_values(TableOptions, options, by=o.names, counts=o.names, compare=lambda names: names or ())
     fields |= _protection(ctx.params)

@@ -5,12 +5,15 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
-from equipoise.doors.report.page_parts import Facts
+from equipoise.doors.report.method_notes import methods
+from equipoise.doors.report.page_parts import Facts, page_facts
 from equipoise.doors.report.publication_page import publish_facts
 from equipoise.doors.report.refusal_page import refused_facts
 from equipoise.doors.report.report_sections import attack_facts, internal_facts, public_facts
 from equipoise.doors.report.table_page import table_facts
+from equipoise.inspection.assess import Assessment
 from equipoise.intrusion.attack import Attack
+from equipoise.presentation.notebook import assessment_html
 from equipoise.publishing.publish import Published
 from equipoise.releases.refusal import Refused
 from equipoise.releases.report_facts import Report
@@ -38,6 +41,13 @@ def render_refused(refusal: Refused) -> str:
 def render_attack(attack: Attack, released: str, against: str) -> str:
     """The report of an attack; `released` and `against` are the names of the two files."""
     return _page("attack.html", attack_facts(attack, released, against), False)
+
+
+def render_assessment(assessment: Assessment, source: str, *assumed: str) -> str:
+    """The report of a file as it is; `assumed` are sentences about what the reader must check first."""
+    parts = {"assumed": assumed, "card": assessment_html(assessment), "charts": {}}
+    notes = methods(score.name for score in assessment.scores)
+    return _page("assessment.html", {**page_facts(f"Assessment of {source}"), **parts, "methods": notes}, False)
 
 
 def render_publish(published: Published, source: str) -> str:

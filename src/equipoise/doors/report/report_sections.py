@@ -11,11 +11,11 @@ from equipoise.doors.report.method_notes import methods
 from equipoise.doors.report.page_parts import Facts, bound_words, charted, for_page, package_versions, page_facts
 from equipoise.doors.report.risk_drivers import causes
 from equipoise.doors.report.theory_curve import expected_curve
-from equipoise.doors.report.variable_changes import overlay_facts, variables
+from equipoise.doors.report.variable_changes import estimate_rows, overlay_facts, variables
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.system import packaged
 from equipoise.intrusion.attack import Attack
-from equipoise.methods.score import Score, Scores
+from equipoise.methods.score import EXCHANGED_NOTE, Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.policies.revealed_columns import stance
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, title, value_text
@@ -52,6 +52,7 @@ def internal_facts(report: Report) -> Facts:
         "nothing": report.nothing is not None,
         "records": number(report.before.records),
         **causes(report.before, report.after),
+        "estimates": estimate_rows(report),
         "overlays": [overlay_facts(overlay) for overlay in report.overlays],
         "undrawn": bool(report.laws) and not report.overlays,
         "unchanged": listed(report.unchanged) if report.unchanged else "",
@@ -168,6 +169,8 @@ def _utility_words(use: Score, before: Score | None) -> str:
     if before is None or before.value <= 0 or use.better == "lower":
         return _score_words(use)
     whole, share = number(before.value), value_text(round(use.value / before.value, 2), "share")
+    if is_share(use.unit) and before.value == 1:
+        return _score_words(use)
     if is_share(use.unit):
         return f"{_score_words(use)}, {share} of what the original has"
     return _phrase(use, f"{number(use.value)} of {whole} {use.unit} ({share})")
@@ -187,7 +190,9 @@ def _phrase(score: Score, amount: str) -> str:
     phrases = packaged(PHRASES)
     words = phrases["phrases_of_defaults"].get(measure) or phrases["phrases"].get(measure.partition("(")[0])
     scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
-    return f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
+    condition = " if key values that were exchanged count as blank" if EXCHANGED_NOTE in score.notes else ""
+    text = f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
+    return f"{text}{condition}"
 
 
 def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
@@ -203,7 +208,8 @@ def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]
     map_scores = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
     used = {re.split(r"[(\[ ]", score.name)[0] for score in map_scores}
     same, definitions = _same(map_scores, keys), packaged(PHRASES)["definitions"]
-    return [(term, words.format(same=same)) for name, (term, words) in definitions.items() if name in used]
+    terms = [(term, words.format(same=same)) for name, (term, words) in definitions.items() if name in used]
+    return [*terms, *([("Exchanged", EXCHANGED_NOTE)] if any(EXCHANGED_NOTE in s.notes for s in map_scores) else [])]
 
 
 def _map(report: Report) -> Facts | None:

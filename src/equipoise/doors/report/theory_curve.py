@@ -17,6 +17,9 @@ def expected_curve(trials: Sequence[Trial], risk: str, utility: str, records: in
     snooper (the best linear one) has MSE = 1 / R, so that the share of the variance that is known is 1 - 1/R
     (Duncan and Keller-McNulty 2000, with the shrinking snooper). For maps of `value_disclosure` against `mean_square`,
     where noise is on one column or the snooper looks at each column by itself: other columns tell more.
+
+    Where the size of some noise is private, `guessed` is what is left to a snooper to whom every size up to twice the
+    true one is as likely: the gap between the curves is what the secret buys, as long as it is one.
     """
     noises = [mask for t in trials for mask in t.recipe.masks if isinstance(mask, Noise) and mask.kind == "independent"]
     alone = "snooper='own'" in risk or all(len(mask.columns) == 1 for mask in noises)
@@ -29,5 +32,10 @@ def expected_curve(trials: Sequence[Trial], risk: str, utility: str, records: in
     ):
         return None
     values = np.linspace(min(scales) / 2, max(scales) * 1.1, 60)
-    noise_curve = curve("noise", "scale", values.tolist(), n=max(2, records), s2=1.0)
-    return noise_curve.select(utility=pl.col("parameter") ** 2, risk=1 - 1 / pl.col("risk"))
+    setting = {"n": max(2, records), "s2": 1.0}
+    noise_curve = curve("noise", "scale", values.tolist(), **setting)
+    expected = noise_curve.select(utility=pl.col("parameter") ** 2, risk=1 - 1 / pl.col("risk"))
+    if not any(mask.private for mask in noises):
+        return expected
+    guesses = [curve("noise", "scale", [v], private=(0.0, 2 * v), **setting)["risk"][0] for v in values.tolist()]
+    return expected.with_columns(guessed=1 - 1 / pl.Series(guesses))

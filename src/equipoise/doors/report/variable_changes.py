@@ -1,8 +1,11 @@
 """Report section on variables: what each mask did, and distributions before and after."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from math import isnan
+from statistics import fmean
+from typing import Any
 
 from equipoise.doors.report.page_parts import Facts, bar
 from equipoise.presentation.numbers import value_text
@@ -11,6 +14,8 @@ from equipoise.releases.report_facts import Report
 
 WIDE_PX, HIGH_PX, FOOT_PX, HEAD_PX = 300, 96, 18, 16
 """Pixels of a small histogram, of the numbers under it, and of the words over it."""
+MAX_NAMED_TERMS = 5
+"""Quantities of an analysis that are shown where the policy names the analyses."""
 STEEP_RATIO, ROOT_NOTE = 4, "heights are square roots"
 
 
@@ -37,6 +42,31 @@ def _short(words: str, columns: Sequence[str]) -> str:
         if start and words.startswith(f"{start} "):
             return words.removeprefix(f"{start} ")
     return words
+
+
+def estimate_rows(report: Report) -> list[Facts]:
+    """What users compute from both files: the quantities of each analysis that changed most, and its mean overlap."""
+    most = MAX_NAMED_TERMS if report.policy.estimates else 1
+    parts = report.estimates.partition_by("analysis", maintain_order=True) if report.estimates.height else []
+    return [
+        {
+            "analysis": part["analysis"][0],
+            "overlap": f"{fmean(part['overlap']):.2f}",
+            "more": max(0, part.height - most),
+            "terms": [_estimate(row) for row in part.sort("overlap", maintain_order=True).head(most).to_dicts()],
+        }
+        for part in parts
+    ]
+
+
+def _estimate(row: Mapping[str, Any]) -> Facts:
+    """A quantity in both files, each with its interval."""
+    sides = {side: [row[side], row[f"{side}_low"], row[f"{side}_high"]] for side in ("original", "released")}
+    texts = {
+        side: None if values[0] is None or any(isnan(v) for v in values) else [f"{v:,.4g}" for v in values]
+        for side, values in sides.items()
+    }
+    return {"term": row["term"], "overlap": f"{row['overlap']:.2f}", "bar": f"{row['overlap']:.3f}", **texts}
 
 
 def overlay_facts(overlay: Overlay) -> Facts:

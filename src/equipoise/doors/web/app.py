@@ -20,11 +20,12 @@ from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.pages import routers
 from equipoise.doors.web.request_guard import Entry, Guard, TooLarge
 from equipoise.ground.errors import EquipoiseError
+from equipoise.ground.system import disk_error
 
 LOG = logging.getLogger("equipoise.web")
 IMPORT_MAP = '{"imports": {"vega-util": "/static/vega-util.js"}}'
 """Import map of the vendored scripts; the only inline script of a page."""
-ERROR_STATUS = {"RefusedError": 409, "MissingExtraError": 501, "Stale": 409}
+ERROR_STATUS = {"MissingExtraError": 501, "Stale": 409}
 
 
 def build(office: Office, entry: Entry) -> ASGIApp:
@@ -36,6 +37,7 @@ def build(office: Office, entry: Entry) -> ASGIApp:
     app.add_exception_handler(EquipoiseError, _refusal_notice)
     app.add_exception_handler(RequestValidationError, _bad_form)
     app.add_exception_handler(HTTPException, _no_page)
+    app.add_exception_handler(OSError, _disk_notice)
     app.add_exception_handler(Exception, _internal_error)
     render.templates().globals.update(imports=IMPORT_MAP)
     entry.allowed = f"'sha256-{base64.b64encode(hashlib.sha256(IMPORT_MAP.encode()).digest()).decode()}'"
@@ -81,6 +83,12 @@ def _no_page(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     words = "There is no such page." if status == 404 else "That cannot be done here."
     return render.notice(request, words, status=status)
+
+
+def _disk_notice(request: Request, error: Exception) -> Response:
+    """Answer a full disk or a folder that may not be written; the path has folders and is left out."""
+    words = disk_error(error)[1] or "The system refuses it"
+    return render.notice(request, f"{words}. Nothing was changed.", status=422)
 
 
 def _internal_error(request: Request, error: Exception) -> Response:

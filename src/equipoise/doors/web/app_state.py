@@ -54,6 +54,7 @@ class Office:
 
     def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Answer `question(memory, folder, policy, *arguments)` about the open file, in the worker process."""
+        self.workspace.refuse_outside(arguments)
         return self.desk.ask(question, self.workspace.folder, self.need_file(), *arguments)
 
     def edit(self, request: Request | None, words: str, page: str, change: Callable[[Draft], Draft]) -> None:
@@ -71,7 +72,8 @@ class Office:
             if request is not None and request.headers.get(VERSION_HEADER, "") != str(self.session.version):
                 raise Stale("This was changed in another window: load the page again to see how it stands.")
             session = change(self.session)
-            self.workspace.refuse_outside(session.draft)
+            self.workspace.refuse_outside({**session.draft, "policy": None})
+            self.workspace.refuse_policy(session.policy)
             self.workspace.keep(SESSION_FILE, session.to_plain())
             self.session = session
 

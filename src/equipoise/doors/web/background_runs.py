@@ -63,6 +63,7 @@ class Runs:
 
     def start(self, kind: str, work: Callable[..., Any], *arguments: Any, about: Any = None) -> Run:
         """Start `work(progress, *arguments)` in a process; its plain answer becomes the result."""
+        self._workspace.refuse_outside(arguments)
         with self._lock:
             if any(run.kind == kind and run.state == "running" for run in self._runs.values()):
                 raise DataError("This is running already: wait for it, or stop it first.")

@@ -2,7 +2,10 @@
 
 import re
 
-FULL_PATH = re.compile(r"'(?:/|~|\.\.\.|[A-Za-z]:)[^']*[/\\]([^'/\\]+)'")
+FULL_PATH = re.compile(
+    r"""(['"])(?:/|~|\.\.\.|[A-Za-z]:)(?:(?!\1).)*[/\\]((?:(?!\1|[/\\]).)+)\1|(?<![\w/])()/(?:[^\s'"/]+/)+([^\s'"/]+)"""
+)
+"""Paths in quotes of either kind (a folder may hold an apostrophe), and absolute ones without."""
 
 
 def without_folders(text: str) -> str:
@@ -11,4 +14,4 @@ def without_folders(text: str) -> str:
     >>> without_folders("No file at '/home/me/people.csv'.")
     "No file at 'people.csv'."
     """
-    return FULL_PATH.sub(r"'\1'", text)
+    return FULL_PATH.sub(r"\1\2\3\4\1", text)

@@ -33,7 +33,7 @@ class Memory:
         """The file in memory, without roles; read again when it has changed."""
         path = folder / str(data["path"])
         state = path.stat() if path.exists() else None
-        name = (str(path), state and (state.st_mtime_ns, state.st_size), tuple(sorted(data.items())))
+        name = (str(path), state and (state.st_mtime_ns, state.st_size), frozen(data))
         if self.file is None or self.file[0] != name:
             self.answers.clear()
             self.file = None
@@ -41,7 +41,7 @@ class Memory:
             if "metadata" in options:
                 options["metadata"] = folder / options["metadata"]
             records = read(path, **options)
-            refuse_work(records, 1, "open")
+            refuse_work(records, "open")
             if records.frame.implementation.is_polars():
                 records = replace(records, frame=nw.from_native(records.collect().lazy()))
             self.file = (name, records)

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 
 import uvicorn
@@ -12,7 +12,9 @@ from equipoise.doors.web.app_state import Office
 from equipoise.doors.web.pages.open_file import begin_with
 from equipoise.doors.web.request_guard import MAX_UPLOAD_BYTES, Entry
 from equipoise.doors.web.workspace import Workspace
+from equipoise.ground import system
 from equipoise.ground.errors import DataError
+from equipoise.ground.whole_files import held
 
 
 def serve(
@@ -23,14 +25,21 @@ def serve(
 
     `file` is opened before the first page. Nothing is logged but the class of an internal error.
     """
-    office = Office(Workspace.at(folder))
+    workspace, path = Workspace.at(folder), system.without_links(file) if file is not None else None
+    with held(workspace.private / "workbench"):  # a second server would write over the session of the first
+        _serve(Office(workspace), path, port, largest, show)
+
+
+def _serve(office: Office, path: Path | None, port: int, largest: int | None, show: Callable[[str], None]) -> None:
     try:
-        if file is not None:
-            begin_with(office, file.resolve())
-        with suppress(KeyboardInterrupt), _listening(port) as listener:
-            entry = Entry(listener.getsockname()[1], office.csrf, largest or MAX_UPLOAD_BYTES)
-            config = uvicorn.Config(build(office, entry), log_level="critical", access_log=False, server_header=False)
-            _Announced(config, lambda: show(entry.address)).run([listener])
+        with chdir(office.workspace.folder):  # Methods read files relative to it; the guard of paths looks there.
+            if path is not None:
+                begin_with(office, path)
+            with suppress(KeyboardInterrupt), _listening(port) as listener:
+                entry = Entry(listener.getsockname()[1], office.csrf, largest or MAX_UPLOAD_BYTES)
+                app = build(office, entry)
+                config = uvicorn.Config(app, log_level="critical", access_log=False, server_header=False)
+                _Announced(config, lambda: show(entry.address)).run([listener])
     finally:
         office.close()
 

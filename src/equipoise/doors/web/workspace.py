@@ -2,24 +2,28 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from equipoise.data.roles import read_toml
+from equipoise.doors.web.path_names import path_names
 from equipoise.files import format_of
+from equipoise.files.many_files import is_pattern, matching, partitions
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, EquipoiseError
-from equipoise.ground.whole_files import staged_file, write_whole
+from equipoise.ground.whole_files import clear_dead, staged_file, write_whole
 
 PRIVATE = ".equipoise"
 """The folder with the session, the runs and their journals; for its owner only."""
 UPLOAD_FOLDER, JOURNAL = "uploads", "balance.journal"
 CHUNK_BYTES = 1 << 20
 POLICY_SUFFIX = ".toml"
-PATH_WORD = re.compile(r"[^\s'\"(),=|&]+")
-"""What may be a path inside the text of a method: population='people.csv'."""
+PATH_KEYS = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folder", "sign"), "search": ("journal",)}
+"""Fields of a policy that name files, by section."""
+OUTSIDE = "The policy names a file outside the working folder: start with --folder there."
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,14 @@ class Workspace:
     @classmethod
     def at(cls, folder: str | Path) -> "Workspace":
         """The workspace in an existing folder; its private subfolder is created where it is missing."""
-        place = Path(folder).resolve()
+        place = system.without_links(folder)
         if not place.is_dir():
             raise DataError(f"No folder at {str(folder)!r}.")
         workspace = cls(place)
         for corner in (workspace.private, workspace.private / "runs"):
             if not corner.is_dir():
                 system.make_folder(corner, private=True)
+        clear_dead(place)
         return workspace
 
     @property
@@ -52,34 +57,50 @@ class Workspace:
     def inside(self, name: str) -> Path:
         """The path of a file by its name, relative or absolute; refused when it is outside or does not exist."""
         try:
-            path = (self.folder / name).resolve()
+            path = system.without_links(self.folder / name)
             exists = path.is_file() or path.is_dir()
         except (OSError, ValueError):
             raise DataError("That is not the name of a file.") from None
-        if not path.is_relative_to(self.folder) or path.is_relative_to(self.private):
+        if any(self._beyond(part) for part in (path, *(partitions(path) if path.is_dir() else ()))):
             raise DataError("That file is outside the working folder: start with --folder to work elsewhere.")
         if not exists:
             raise DataError(f"No file {name!r} in the working folder.")
         return path
 
-    def refuse_outside(self, plain: Any, folder: Path | None = None) -> None:
-        """Refuse a policy in which any text, key or value, is or holds the path of something outside.
+    def refuse_policy(self, plain: Mapping[str, Any], folder: Path | None = None) -> None:
+        """Refuse a policy in this folder that names anything outside, and any that it extends.
 
-        Texts are looked at wherever they stand, so that no field has to be known to name a file: data, hierarchies,
-        registers, populations inside the fields of a method, and whatever is added later.
+        What it extends is read as if it stood in its own folder, in that of the policy, or in the working folder.
         """
-        for text in _texts(plain):
-            for word in {text, *PATH_WORD.findall(text)}:
-                fixed = re.split(r"[*?\[]", word)[0]
-                if self._outside((folder or self.folder) / fixed):
-                    raise DataError("The policy names a file outside the working folder: start with --folder there.")
+        home = place = folder or self.folder
+        extended = set[str]()
+        while True:
+            for base in dict.fromkeys((place, home, self.folder)):
+                self.refuse_outside(plain, base)
+            for name in _written(plain):
+                if self._beyond(home / name):
+                    raise DataError(OUTSIDE)
+            parent = plain.get("extends")
+            if not isinstance(parent, str) or not parent.endswith(POLICY_SUFFIX) or parent in extended:
+                return
+            extended.add(parent)
+            self.inside(str(place / parent))
+            plain, place = read_toml(place / parent), (place / parent).parent
 
-    def _outside(self, path: Path) -> bool:
+    def refuse_outside(self, plain: Any, folder: Path | None = None) -> None:
+        """Refuse plain data in which any text, key or value, is or holds the path of something outside."""
+        base = folder or self.folder
+        for name in dict.fromkeys(path_names(plain)):
+            if any(self._beyond(path) for path in _existing(base, name)):
+                raise DataError(OUTSIDE)
+
+    def _beyond(self, path: Path) -> bool:
+        """Whether a path, or the link at it, leads out of the folder, or to its private part."""
         try:
             place = path.resolve()
-            return place.exists() and not place.is_relative_to(self.folder)
         except (OSError, ValueError, RuntimeError):
             return False
+        return not place.is_relative_to(self.folder) or place.is_relative_to(self.private)
 
     def relative(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
@@ -122,16 +143,23 @@ class Workspace:
             return None
 
 
-def _texts(plain: Any) -> Iterator[str]:
-    """Every text in nested data, keys too."""
-    if isinstance(plain, str):
-        yield plain
-    elif isinstance(plain, Mapping):
-        for key, value in plain.items():
-            yield from (*_texts(key), *_texts(value))
-    elif isinstance(plain, list | tuple):
-        for value in plain:
-            yield from _texts(value)
+def _existing(folder: Path, name: str) -> Iterator[Path]:
+    """The files and folders that a name or a pattern stands for, and the parts of a folder of data."""
+    with suppress(OSError, ValueError, RuntimeError, EquipoiseError):
+        path = folder / Path(name).expanduser()
+        path = path.resolve() if ".." in name and not is_pattern(path) else path
+        if path.exists():
+            yield from (path, *(partitions(path) if path.is_dir() else ()))
+        elif is_pattern(path):
+            yield from matching(path)
+
+
+def _written(plain: Mapping[str, Any]) -> Iterator[str]:
+    """The paths of a policy at which files are made that need not be there yet."""
+    for section, names in PATH_KEYS.items():
+        table = plain.get(section) if section else plain
+        values = [table.get(name) for name in names] if isinstance(table, Mapping) else []
+        yield from (value for value in values if isinstance(value, str))
 
 
 def free(place: Path) -> Path:

@@ -19,8 +19,10 @@ from equipoise.masks._local_suppression.problem import FREE, Demand, Suppression
 from equipoise.masks._local_suppression.regrouping import regrouped
 from equipoise.masks._local_suppression.released_rows import SEED, ReleasedRows, Shares
 
-ALL_SETS = 10
-"""Up to this many keys all sets of them are tried; of more, as many of the cheapest as these have, and all keys."""
+ALL_SETS, MAX_SETS = 10, 12
+"""Up to this many keys all sets of them are tried, where there are too many small cells to compare them up to the
+second number; of more keys, as many of the cheapest sets as ten keys have, and all keys.
+"""
 EXACT = 2_500
 """Columns of the program, for each set of keys on which classes are counted, up to which a file is solved exactly."""
 COLUMNS = 40_000
@@ -36,8 +38,8 @@ the search may not take much longer than reading the file.
 """
 CLUSTERED = 20_000
 """Small cells that are put into classes by similarity, at most, where there are many keys."""
-MOVED = 4_000
-"""Blanked records up to which blocks are solved anew."""
+MOVED, LARGE = 4_000, 100_000
+"""Blanked records up to which blocks are solved anew; in larger files than this as many fewer."""
 SPREAD = 0.03
 RISES = 24
 """How often the prices of keys above their cap are raised, at most."""
@@ -122,7 +124,7 @@ def _solved(problem: SuppressionProblem, rows: ReleasedRows) -> tuple[Shares | N
     answer = _exact(problem, rows, masks, start)
     if answer is not None:
         return answer
-    if single and start is not None and int(start.many.sum()) <= MOVED:
+    if single and start is not None and int(start.many.sum()) <= MOVED * min(1.0, LARGE / int(rows.n.sum())):
         start = regrouped(rows, start, masks)
     return start, 0.0
 
@@ -130,7 +132,8 @@ def _solved(problem: SuppressionProblem, rows: ReleasedRows) -> tuple[Shares | N
 def _masks(rows: ReleasedRows) -> Integers:
     """Sets of keys that may be blanked, the cheapest first; all of these keys last."""
     keys = [key for key in range(rows.keys) if rows.allowed >> key & 1]
-    sets = islice(cheapest_first(rows.price[keys]), (1 << ALL_SETS) - 1) if keys else ()
+    many = ALL_SETS if _wide(rows) else len(keys)
+    sets = islice(cheapest_first(rows.price[keys]), (1 << many) - 1) if keys else ()
     masks = [bits([keys[place] for place in places(chosen)]) for chosen in sets]
     return np.array([*(mask for mask in masks if mask != rows.allowed), rows.allowed], dtype=np.int64)
 
@@ -184,7 +187,8 @@ def _tries(rows: ReleasedRows) -> int:
 
 
 def _wide(rows: ReleasedRows) -> bool:
-    return rows.allowed.bit_count() > ALL_SETS
+    """Whether there are more keys than all sets of them can be tried."""
+    return rows.allowed.bit_count() > (MAX_SETS if int((rows.n < rows.k).sum()) > CLUSTERED else ALL_SETS)
 
 
 def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:

@@ -1,17 +1,17 @@
 """Small cells joined by the blanks that serve most of them for the least: a greedy choice of sets of keys.
 
 Without a set of keys the rows of some cells are identical. If these have k records together, all of them are safe for
-the price of the set; if they have fewer, large cells lend what they can spare, and pay too. Sets are taken in the order
+the price of the set; if they have fewer, large cells lend what they can spare, and pay too. Sets are tried in the order
 of what a record of a small cell then costs. Cost: one sort of the cells that are not yet safe for each set and level.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import representatives, spread, steps, sums_of_equal
+from equipoise.masks._local_suppression.packed_rows import PackedRows, Places
 from equipoise.masks._local_suppression.released_rows import MAX_TABLE_BITS, ReleasedRows, Shares
 
 LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
@@ -21,13 +21,13 @@ MIN_FILTERED = 1 << 12
 MIN_SAMPLED = 1 << 17
 """Waiting cells from which a set of keys is tried on a part of them first, unless the one before it joined many."""
 SAMPLE_BITS = 5
-MIN_JOINED = 1 / 512
-"""Share of these cells that a set of keys must join: the others find a class without one key more."""
+MAX_LOST = 1 / 500
+"""Share of the cells, for each key of a set, that sets so far may leave out: they find a class without one key more."""
 MAX_ABSORBING = 1 << 14
 """Shares of the classes that the last few cells may be put into."""
-RICH = 4
-"""So many times that share makes the next set worth a try without a sample."""
-MAX_DIRECT_BITS, SPARSE_BITS = 24, 4
+MIN_RICH = 1 / 128
+"""Share of these cells that makes the next set worth a try without a sample."""
+MAX_DIRECT_BITS, SPARSE_BITS = 22, 4
 """Bits of the numbers of rows that are counted in a table of that size, and how many more than their own."""
 MAX_SETTLED = 1 / 6
 """Share of cells that were settled, up to which they stay among the others with no records."""
@@ -50,21 +50,18 @@ class _Joining:
     def __post_init__(self) -> None:
         kind = np.uint16 if self.rows.k <= MAX_SMALL_COUNT else np.int32
         self.n, self.settled, self.poor = self.rows.n[self.waiting].astype(kind), 0, True
-        self.whole = self.rows.whole[self.waiting]
+        self.own = PackedRows.of(self.rows, self.waiting)
         self.counts, self.places = np.zeros(0, dtype=kind), np.empty(len(self.n), dtype=np.intp)
-        self.open_bits = min(MAX_TABLE_BITS, len(self.rows.n).bit_length() + 3)
-        if not self.rows.complete:
-            self.open = np.full(1 << self.open_bits, -1, dtype=np.int64)
-            self._opened(self.rows.whole[self.large])
+        self.open: dict[int, list[Integers]] = {}
+        self.none = PackedRows.of(self.rows, self.waiting[:0])
+        self.cells, self.lost = len(self.n), 0.0
+        self._opened(self.large, 0)
         self._spare(np.flatnonzero(self.spare))
 
     def _spare(self, lenders: Integers) -> None:
         """Keep the large cells that can still spare records."""
         self.large, self.spare = self.large[lenders], self.spare[lenders]
-        self.large_whole = self.rows.whole[self.large]
-
-    def _ids(self, waiting: Integers | slice, mask: int) -> Integers:
-        return self.rows.without(self.whole[waiting], self.waiting[waiting], mask)
+        self.lenders = PackedRows.of(self.rows, self.large)
 
     def take(self, mask: int, least: int) -> None:
         """Join those whose rows without these keys are in a class, or in `least` of the small cells.
@@ -75,87 +72,113 @@ class _Joining:
             if len(self.large):
                 self._borrow(mask, least)
             return
-        width = self.rows.width(mask)
-        if not self.rows.hashed and width <= min(MAX_DIRECT_BITS, len(self.n).bit_length() + SPARSE_BITS):
-            size = self._counted(self.n, width, lambda step: self.rows.places(self.whole[step], mask))
-            near = np.flatnonzero(size >= self.rows.k)
-        elif self.poor and len(self.n) >= MIN_SAMPLED and not self._pays(mask):
-            near = np.zeros(0, dtype=np.int64)
-        else:
-            near = self._in_classes(mask)
-        if not self.rows.complete:
-            near = self._with_ready(near, mask)
+        unsure = self.poor and len(self.n) >= MIN_SAMPLED and not self._direct(mask, len(self.n))
+        near = self._in_classes(mask) if not unsure or self._pays(mask) else np.zeros(0, dtype=np.int64)
         self._settle(near[self.n[near] != 0], mask)
 
-    def _with_ready(self, near: Integers, mask: int) -> Integers:
-        """Those near, and those whose rows without these keys are in a class of others, which have missing values."""
-        joins = np.zeros(len(self.n), dtype=np.bool_)
-        for step in steps(len(joins)):
-            ids = self._ids(step, mask)
-            joins[step] = self.open.take(spread(ids, self.open_bits), mode="clip") == ids
-        joins[near] = True
-        return np.flatnonzero(joins)
+    def _direct(self, mask: int, many: int) -> bool:
+        """Whether each row has a place of its own in a table that is worth it for so many."""
+        bits = min(MAX_DIRECT_BITS, many.bit_length() + SPARSE_BITS)
+        return not self.rows.hashed and self.rows.width(mask) <= bits
 
-    def _opened(self, ids: Integers) -> None:
-        """Keep these classes; of two in one place the last is kept, so that who may join the other has to wait."""
-        self.open[spread(ids, self.open_bits)] = ids
+    def _opened(self, cells: Integers, mask: int) -> None:
+        """Keep the classes of cells that lost these keys and came without others: those who have these may join."""
+        if self.rows.complete:
+            return
+        blank = mask | (~self.rows.present[cells] & (1 << self.rows.keys) - 1)
+        order = np.argsort(blank, kind="stable")
+        order = order[blank[order] != mask]
+        starts = np.flatnonzero(np.diff(blank[order], prepend=-1))
+        for some in np.split(order, starts[1:]) if len(order) else ():
+            self.open.setdefault(int(blank[some[0]]), []).append(cells[some])
+
+    def _ready(self, mask: int) -> PackedRows:
+        """The classes that have no values of these keys, and of others only where values are missing elsewhere too."""
+        blanks = [blank for blank in self.open if not mask & ~blank and not blank & ~mask & ~self.rows.gappy]
+        if not blanks:
+            return self.none
+        return PackedRows.joined(self.rows, [(np.concatenate(self.open[blank]), blank) for blank in blanks])
 
     def _pays(self, mask: int) -> bool:
-        """Whether enough cells are in a class of k without these keys, by all rows of a part of the table."""
-        parts = [spread(self._ids(step, mask), SAMPLE_BITS, 2) for step in steps(len(self.n))]
-        part = np.flatnonzero(np.concatenate([place == 0 for place in parts]))
-        size = sums_of_equal(self._ids(part, mask), self.n[part])
-        return bool(np.count_nonzero(size >= self.rows.k) >= MIN_JOINED * len(part))
+        """Whether too many cells would be lost if these keys were not tried."""
+        joins = self._share(mask) * len(self.n)
+        if self.lost + joins > MAX_LOST * self.cells * mask.bit_count():
+            return True
+        self.lost += joins
+        return False
+
+    def _share(self, mask: int) -> float:
+        """The share of the cells in classes of k without these keys, by all rows of a part of the table."""
+        place, parts = self.own.spread(mask, SAMPLE_BITS, 2), []
+        for step in steps(len(self.n)):
+            place(step, self.places[step])
+            parts.append(np.flatnonzero(self.places[step] == 0) + step.start)
+        part = np.concatenate(parts)
+        size = sums_of_equal(self.own.ids(mask, part), self.n[part])
+        return np.count_nonzero(size >= self.rows.k) / max(1, len(part))
 
     def _in_classes(self, mask: int) -> Integers:
-        """The places of those in classes of k without these keys; most others are ruled out by a table of counts."""
-        near, ids = np.arange(len(self.n)), self._ids(np.s_[:], mask)
-        for turn in range(2):
-            if len(near) >= MIN_FILTERED:
-                near = near[self._upper_sums(ids, self.n[near], turn) >= self.rows.k]
-                ids = self._ids(near, mask)
-        return near[sums_of_equal(ids, self.n[near]) >= self.rows.k]
+        """The places of those in classes of k without these keys."""
+        ready = self._ready(mask)
+        if self._direct(mask, len(self.n)):
+            return self._crowded(self.rows.width(mask), self.own.exact(mask), ready.exact(mask), len(ready))
+        return self._apart(mask, ready)
 
-    def _upper_sums(self, ids: Integers, n: Integers, turn: int) -> Integers:
-        """For each id the sum of `n` over all that are equal, and over others that share a place with them."""
-        bits = min(MAX_TABLE_BITS, len(n).bit_length() + 1)
-        return self._counted(n, bits, lambda step: spread(ids[step], bits, turn))
+    def _apart(self, mask: int, ready: PackedRows) -> Integers:
+        """Those in classes of k where rows share places of a table; it rules out most others."""
+        bits = min(MAX_TABLE_BITS, len(self.n).bit_length() + 1)
+        near = self._crowded(bits, self.own.spread(mask, bits), ready.spread(mask, bits), len(ready))
+        full = np.full(len(ready), self.rows.k, dtype=self.n.dtype)
+        ids, n = np.append(self.own.ids(mask, near), ready.ids(mask)), np.append(self.n[near], full)
+        hopeful = np.arange(len(near))
+        if len(ids) >= MIN_FILTERED:
+            spot = spread(ids, min(MAX_TABLE_BITS, len(ids).bit_length() + 1), 1)
+            hopes = np.flatnonzero(np.bincount(spot, n).take(spot) >= self.rows.k)
+            ids, n, hopeful = ids[hopes], n[hopes], hopes[hopes < len(near)]
+        size = sums_of_equal(ids, n)[: len(hopeful)]
+        return near[hopeful[size >= self.rows.k]]
 
-    def _counted(self, n: Integers, bits: int, places_of: Callable[[slice], Integers]) -> Integers:
-        """The records at the place of each in a table, part by part: what is made stays in the processor's cache."""
+    def _crowded(self, bits: int, place: Places, place_ready: Places, ready: int) -> Integers:
+        """Those at places of a table with k records, or with a class that is ready, part by part.
+
+        What is made stays in the processor's cache.
+        """
         if bits > MAX_WIDE_BITS and len(self.counts) < 1 << bits:
-            self.counts = np.zeros(1 << bits, dtype=n.dtype)
-        n = n if bits > MAX_WIDE_BITS else n.astype(np.int64)
-        counts = self.counts[: 1 << bits] if bits > MAX_WIDE_BITS else np.zeros(1 << bits, dtype=np.int64)
-        places, size = self.places[: len(n)], np.empty_like(n)
+            self.counts = np.zeros(1 << bits, dtype=self.n.dtype)
+        counts: Integers = self.counts[: 1 << bits] if bits > MAX_WIDE_BITS else np.zeros(1 << bits, dtype=np.int64)
+        n = self.n if bits > MAX_WIDE_BITS else self.n.astype(np.int64)
+        for step in steps(ready):
+            spots = np.empty(min(step.stop, ready) - step.start, dtype=np.intp)
+            place_ready(step, spots)
+            counts[spots] = self.rows.k
         for step in steps(len(n)):
-            places[step] = places_of(step)
-            np.add.at(counts, places[step], n[step])
-        for step in steps(len(n)):
-            counts.take(places[step], mode="clip", out=size[step])
+            place(step, self.places[step])
+            np.add.at(counts, self.places[step], n[step])
+        near = [
+            np.flatnonzero(counts.take(self.places[step], mode="clip") >= self.rows.k) + step.start
+            for step in steps(len(n))
+        ]
         counts.fill(0)
-        return size
+        return np.concatenate(near)
 
-    def _settle(self, places: Integers, mask: int) -> None:
-        self.poor = len(places) < RICH * MIN_JOINED * len(self.n)
-        if not len(places):
+    def _settle(self, near: Integers, mask: int) -> None:
+        self.poor = len(near) < MIN_RICH * len(self.n)
+        if not len(near):
             return
-        self.shares.append(Shares(self.waiting[places], np.full(len(places), mask), self.n[places]))
-        if not self.rows.complete:
-            self._opened(self._ids(places, mask))
-        self.n[places] = 0
-        self.settled += len(places)
+        self.shares.append(Shares(self.waiting[near], np.full(len(near), mask), self.n[near]))
+        self._opened(self.waiting[near], mask)
+        self.n[near] = 0
+        self.settled += len(near)
         if self.settled > MAX_SETTLED * len(self.n):
             waits = np.flatnonzero(self.n)
-            self.waiting, self.whole, self.n = self.waiting[waits], self.whole[waits], self.n[waits]
-            self.settled = 0
+            self.own, self.n = self.own[waits], self.n[waits]
+            self.waiting, self.places, self.settled = self.own.cells, self.places[: len(waits)], 0
 
     def _borrow(self, mask: int, least: int) -> None:
         """Join those whose rows without these keys are in `least` of the small cells, and the rest lent."""
-        lenders = self.rows.without(self.large_whole, self.large, mask)
-        near = np.flatnonzero(_marked(lenders, self._ids(np.s_[:], mask)))
+        near = np.flatnonzero(self.n) if len(self.n) <= len(self.large) else self._met(mask)
         near = near[self.n[near] != 0]
-        ids = self._ids(near, mask)
+        ids, lenders = self.own.ids(mask, near), self.lenders.ids(mask)
         alike = representatives(ids)
         size = np.bincount(alike, self.n.take(near), len(near)).astype(np.int64)
         needy = np.flatnonzero(size >= least)
@@ -164,10 +187,23 @@ class _Joining:
             enough[needy] = self._lend(mask, ids[needy], np.maximum(self.rows.k - size[needy], 0), lenders)
             self._settle(near[enough.take(alike)], mask)
 
+    def _met(self, mask: int) -> Integers:
+        """Those at places of a table where there are large cells without these keys."""
+        bits, near = min(MAX_TABLE_BITS, len(self.large).bit_length() + 4), []
+        lent, place = self.lenders.spread(mask, bits), self.own.spread(mask, bits)
+        some = np.zeros(1 << bits, dtype=np.bool_)
+        for step in steps(len(self.large)):
+            lent(step, spots := np.empty(len(self.large[step]), dtype=np.intp))
+            some[spots] = True
+        for step in steps(len(self.n)):
+            place(step, self.places[step])
+            near.append(np.flatnonzero(some.take(self.places[step], mode="clip")) + step.start)
+        return np.concatenate(near)
+
     def _lend(self, mask: int, values: Integers, need: Integers, lenders: Integers) -> Integers:
         """Take what classes need from large cells, those that can spare most first; which classes have enough."""
         order = np.argsort(values)
-        near = np.flatnonzero(_marked(values, lenders))
+        near = np.flatnonzero(marked(values, lenders))
         place = np.minimum(np.searchsorted(values, lenders[near], sorter=order), len(values) - 1)
         place = order[place]
         met = values[place] == lenders[near]
@@ -188,7 +224,7 @@ class _Joining:
         return enough
 
 
-def _marked(some: Integers, ids: Integers) -> Integers:
+def marked(some: Integers, ids: Integers) -> Integers:
     """Which ids may be among some others: all that are, and a few more."""
     bits = min(MAX_TABLE_BITS, max(len(some), 1).bit_length() + 4)
     marked = np.zeros(1 << bits, dtype=np.bool_)
@@ -253,7 +289,7 @@ def _candidates(rows: ReleasedRows, shares: Shares, cells: Integers) -> tuple[Sh
         return every[~np.isin(every.cells, cells)], Shares.joined([])
     ids = rows.ids(shares.cells, shares.masks)
     last = np.unique(ids[-MAX_ABSORBING:])
-    near = _marked(last, ids)
+    near = marked(last, ids)
     near[near] = member(ids[near], last)
     return shares[near], shares[~near]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.masks._local_suppression.joining import member
+from equipoise.masks._local_suppression.joining import marked, member
 from equipoise.masks._local_suppression.partition_program import Choices
 from equipoise.masks._local_suppression.problem import FREE
 from equipoise.masks._local_suppression.released_rows import SEED, ReleasedRows, Shares
@@ -11,6 +11,8 @@ from equipoise.masks._local_suppression.released_rows import SEED, ReleasedRows,
 BLOCK = 70
 """Records of a block, at most."""
 BLOCKS = 40
+MAX_VISITED = 4_000_000
+"""Records of the file, for each block: of a file of 100,000 all blocks are solved, of a million four."""
 WORK = 8_000_000
 """Work of the solver for all blocks together, at most: about a second."""
 NODES = 20
@@ -20,7 +22,7 @@ CLOSE = 1e-9
 def regrouped(rows: ReleasedRows, shares: Shares, masks: Integers) -> Shares:
     """Blanks that cost at most as much. Cost: at most `WORK` of the solver, and one pass over the cells per block."""
     rng, work = np.random.default_rng(SEED), 0
-    for _ in range(BLOCKS):
+    for _ in range(max(1, min(BLOCKS, MAX_VISITED // int(rows.n.sum())))):
         if work > WORK or not len(shares.cells):
             break
         shares, more = _improved(rows, shares, masks, _block(rows, shares, rng))
@@ -90,7 +92,8 @@ def _lenders(rows: ReleasedRows, movers: Integers, spare: Integers, masks: Integ
     large = large[np.argsort(-spare[large], kind="stable")]
     cells = [movers[:0]]
     for mask, price in zip(masks.tolist(), rows.priced(masks), strict=True) if len(large) else ():
-        values, first = np.unique(rows.ids(large, mask), return_index=True)
-        wanted = np.unique(rows.ids(movers[most[movers] >= price], mask))
-        cells.append(large[first[member(values, wanted)]])
+        wanted, ids = np.unique(rows.ids(movers[most[movers] >= price], mask)), rows.ids(large, mask)
+        near = np.flatnonzero(marked(wanted, ids))
+        values, first = np.unique(ids[near], return_index=True)
+        cells.append(large[near[first[member(values, wanted)]]])
     return np.unique(np.concatenate(cells))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import group, representatives, steps, sums_of_equal
 from equipoise.masks._local_suppression.problem import FREE, KeyRows
 
-MAX_PACKED_BITS = 62
+MAX_PACKED_BITS = 63
 MAX_PACKED_KEYS = 12
 """Up to this many keys there is a table of all sets of them."""
 MAX_TABLE_BITS = 21
@@ -72,6 +72,11 @@ class ReleasedRows(KeyRows):
         return [int(codes.min(initial=1)) for codes in self.codes]
 
     @cached_property
+    def gappy(self) -> int:
+        """The keys with missing values, as bits."""
+        return sum(1 << key for key, low in enumerate(self._lowest) if low == 0)
+
+    @cached_property
     def _widths(self) -> list[int]:
         """The bits of each key in the number of a row."""
         return [(size - 1 - low).bit_length() for size, low in zip(self.sizes, self._lowest, strict=True)]
@@ -79,7 +84,12 @@ class ReleasedRows(KeyRows):
     @cached_property
     def hashed(self) -> bool:
         """Whether there are too many keys, or values of them, for their codes to be packed."""
-        return self.keys > MAX_PACKED_KEYS or sum(self._widths) + self.keys > MAX_PACKED_BITS
+        return self.keys > MAX_PACKED_KEYS or sum(self._widths) > MAX_PACKED_BITS
+
+    @cached_property
+    def tagged(self) -> bool:
+        """Whether there is also room for a bit of each key that says that a row lost it."""
+        return not self.hashed and sum(self._widths) + self.keys <= MAX_PACKED_BITS
 
     @cached_property
     def _multipliers(self) -> list[int]:
@@ -89,8 +99,7 @@ class ReleasedRows(KeyRows):
         """
         if not self.hashed:
             return [1 << sum(self._widths[key + 1 :]) for key in range(self.keys)]
-        drawn = np.random.default_rng(SEED).integers(1 << 61, 1 << 62, self.keys, dtype=np.int64) | 1
-        return [int(value) for value in drawn]
+        return _random_tags(self.keys)
 
     @cached_property
     def whole(self) -> Integers:
@@ -102,47 +111,111 @@ class ReleasedRows(KeyRows):
         return whole
 
     @cached_property
-    def _bits(self) -> tuple[Integers, Integers]:
-        """For each set of keys the bits that stay of a row's number, and those that say that it lost them.
+    def _packs(self) -> list[list[int]]:
+        """The keys of each word: as many as have room."""
+        packs: list[list[int]] = [[]]
+        for key, width in enumerate(self._widths):
+            if sum(self._widths[other] for other in packs[-1]) + width > MAX_PACKED_BITS:
+                packs.append([])
+            packs[-1].append(key)
+        return packs
 
-        Keys with missing values have no such bit: their blanks are like the missing ones.
+    def _shift(self, key: int) -> int:
+        """The bits behind a key in its word."""
+        pack = next(pack for pack in self._packs if key in pack)
+        return sum(self._widths[other] for other in pack if other > key)
+
+    @cached_property
+    def words(self) -> list[Integers]:
+        """Each cell's row in one or more words of 63 bits: all keys have bits of their own."""
+        if not self.hashed:
+            return [self.whole]
+        words = [np.zeros(len(self.n), dtype=np.int64) for _ in self._packs]
+        for word, pack in zip(words, self._packs, strict=True):
+            for key in pack:
+                word += (self.codes[key].astype(np.int64) - self._lowest[key]) << self._shift(key)
+        return words
+
+    def staying(self, mask: int) -> list[int]:
+        """The bits of each word that stay without the keys of a mask."""
+        if not self.hashed:
+            return [int(self._bits[0][mask])]
+        return [
+            sum((1 << self._widths[key]) - 1 << self._shift(key) for key in pack if not mask >> key & 1)
+            for pack in self._packs
+        ]
+
+    @cached_property
+    def _bits(self) -> tuple[Integers, Integers]:
+        """For each set of keys the bits that stay of a row's number, and what says that it lost them.
+
+        That is a bit for each key, or where there is no room a number drawn once. Keys with missing values have none:
+        their blanks are like the missing ones.
         """
         kept, lost = np.array([-1], dtype=np.int64), np.array([0], dtype=np.int64)
-        for key, (width, multiplier, low) in enumerate(zip(self._widths, self._multipliers, self._lowest, strict=True)):
+        tags = (
+            _random_tags(self.keys) if not self.tagged else [1 << sum(self._widths) + key for key in range(self.keys)]
+        )
+        for width, multiplier, low, tag in zip(self._widths, self._multipliers, self._lowest, tags, strict=True):
             kept = np.concatenate([kept, kept & ~(((1 << width) - 1) * multiplier)])
-            lost = np.concatenate([lost, lost | low << sum(self._widths) + key])
+            lost = np.concatenate([lost, lost + low * tag])
         return kept, lost
 
     def ids(self, cells: Integers, masks: Integers | int) -> Integers:
         """A number for each cell's row without the keys of a mask: identical rows, equal numbers.
 
         Different rows have different numbers, but for a chance of 2^-60 where the keys have too many values to be
-        packed; `smallest` compares the rows themselves.
+        packed with their tags; `smallest` compares the rows themselves.
         """
         return self.without(self.whole[cells], cells, masks)
 
     def without(self, ids: Integers, cells: Integers, masks: Integers | int) -> Integers:
         """The numbers of these cells' rows, from those as they came, without the keys of a mask."""
         if not self.hashed:
-            return (ids & self._bits[0][masks]) | self._bits[1][masks]
+            return (ids & self._bits[0][masks]) + self._bits[1][masks]
         for key, multiplier in enumerate(self._multipliers):
             ids = ids - (masks >> key & 1) * np.int64(multiplier) * self.codes[key][cells]
         return ids
 
     def places(self, ids: Integers, mask: int) -> Integers:
         """The rows that came with these numbers without the keys of a mask, numbered without gaps between the keys."""
-        places, start, end = np.zeros_like(ids), 0, 0
-        for blank, run in groupby(reversed(range(self.keys)), key=lambda key: mask >> key & 1):
-            width = sum(self._widths[key] for key in run)
-            if not blank:
-                places |= ids >> (start - end) & (((1 << width) - 1) << end)
+        places = np.zeros_like(ids)
+        for shift, bits in self.fields(mask):
+            places |= ids >> shift & bits
+        return places
+
+    def fields(self, mask: int) -> list[tuple[int, int]]:
+        """How far each run of keys that stays is shifted in such a number, and the bits it then has."""
+        if mask in self._fields:
+            return self._fields[mask]
+        fields: list[tuple[int, int]] = []
+        start = end = 0
+        for key in reversed(range(self.keys)):
+            width = self._widths[key]
+            if not mask >> key & 1:
+                bits = ((1 << width) - 1) << end
+                if fields and fields[-1][0] == start - end:
+                    bits |= fields.pop()[1]
+                fields.append((start - end, bits))
                 end += width
             start += width
-        return places
+        self._fields[mask] = fields
+        return fields
+
+    @cached_property
+    def _fields(self) -> dict[int, list[tuple[int, int]]]:
+        return {}
 
     def width(self, mask: int) -> int:
         """The bits of those numbers."""
-        return sum(width for key, width in enumerate(self._widths) if not mask >> key & 1)
+        return int(self._kept_widths[mask]) if self.keys <= MAX_PACKED_KEYS else 64
+
+    @cached_property
+    def _kept_widths(self) -> Integers:
+        widths = np.array([sum(self._widths)])
+        for width in self._widths:
+            widths = np.concatenate([widths, widths - width])
+        return widths
 
     def priced(self, masks: Integers) -> Floats:
         """The sum of the prices of the keys in each mask."""
@@ -181,13 +254,14 @@ class ReleasedRows(KeyRows):
     def smallest(self, shares: Shares, keys: tuple[int, ...] | None = None) -> int:
         """The records of the smallest class on these keys; all records are counted, and rows compared exactly."""
         every = self.everyone(shares)
-        if self.hashed or (keys is not None and len(keys) < self.keys):
+        starts = np.flatnonzero(np.diff(every.masks, prepend=-1))
+        mixed = not self.complete or len(starts) > MAX_RUNS
+        if self.hashed or (mixed and not self.tagged) or (keys is not None and len(keys) < self.keys):
             chosen = range(self.keys) if keys is None else keys
             columns = [np.where(every.masks >> key & 1, 0, self.codes[key][every.cells]) for key in chosen]
             alike, _ = group(columns, [self.sizes[key] for key in chosen])
             return int(np.bincount(alike, every.many)[alike].min(initial=FREE))
-        starts = np.flatnonzero(np.diff(every.masks, prepend=-1))
-        if not self.complete or len(starts) > MAX_RUNS:
+        if mixed:
             return self._smallest(self.ids(every.cells, every.masks), every.many)
         runs: dict[int, list[slice]] = {}
         for start, end in pairwise([*starts.tolist(), len(every.masks)]):
@@ -241,3 +315,9 @@ class ReleasedRows(KeyRows):
             differ[its[own != some[its]]] = True
             masks[lacking[(own != 0) & ~differ[its]]] &= ~(1 << key)
         return masks
+
+
+def _random_tags(many: int) -> list[int]:
+    """Odd numbers of 62 bits, the same each time."""
+    drawn = np.random.default_rng(SEED).integers(1 << 61, 1 << 62, many, dtype=np.int64) | 1
+    return [int(value) for value in drawn]

@@ -10,7 +10,7 @@ from equipoise.data.people import MIN_EQUAL_SHARE, MIN_HOUSEHOLD_SHARE
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Integers
-from equipoise.ground.packed_keys import code, group_coded
+from equipoise.ground.packed_keys import Coded, code, group_coded
 from equipoise.masks._local_suppression.problem import FREE
 
 
@@ -41,11 +41,10 @@ def ties_of(table: pl.DataFrame, data: Records) -> list[Tie]:
     roles, ties = data.roles, []
     for unit, share in ((roles.household, MIN_HOUSEHOLD_SHARE), (roles.person, MIN_EQUAL_SHARE)):
         if unit is not None:
-            several = table.filter(pl.col(unit).is_not_null()).group_by(unit, maintain_order=True)  # one order for both
-            values = several.agg(pl.col(key).drop_nulls().n_unique() for key in roles.keys)
-            counts = several.agg(pl.col(key).drop_nulls().len() for key in roles.keys)
-            equal = {key: _equal_share(values[key], counts[key]) for key in roles.keys}
-            records = table.height / max(1, values.height)
+            units = code(table[unit])
+            of_unit = units.values.is_not_null().to_numpy()[units.codes]
+            equal = {key: _equal_share(units, of_unit, table[key]) for key in roles.keys}
+            records = table.height / max(1, units.values.count())
             ties.append(Tie(unit, tuple(key for key in equal if equal[key] >= share), records))
             if mostly := tuple(key for key in equal if MIN_EQUAL_SHARE <= equal[key] < share):
                 ties.append(Tie(unit, mostly, records, whole=False))
@@ -63,10 +62,18 @@ def ties_shown(table: pl.DataFrame, data: Records, ties: list[Tie]) -> list[Tie]
     return [tie for tie in more if tie.keys]
 
 
-def _equal_share(values: pl.Series, counts: pl.Series) -> float:
-    """Of the units with several values, the share in which all are equal."""
-    equal = values.filter(counts > 1) == 1
-    return float(equal.sum() / len(equal)) if len(equal) else 1.0
+def _equal_share(units: Coded, of_unit: Integers, column: pl.Series) -> float:
+    """Of the units with several values, the share in which all are equal: each is the one that was written last."""
+    values, unit = code(column), units.codes
+    value = values.codes
+    if values.values.null_count() or not of_unit.all():
+        filled = of_unit & values.values.is_not_null().to_numpy()[value]
+        unit, value = unit[filled], value[filled]
+    last = np.zeros(units.size, dtype=value.dtype)
+    last[unit] = value
+    several, unlike = np.bincount(unit, minlength=units.size) > 1, np.zeros(units.size, dtype=np.bool_)
+    unlike[unit[value != last[unit]]] = True
+    return 1.0 - float(unlike.sum() / several.sum()) if several.any() else 1.0
 
 
 def one_per_person(table: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, pl.Series | None]:
@@ -84,18 +91,23 @@ def smallest_class(table: pl.DataFrame, roles: Roles) -> int:
 
 def followed(table: pl.DataFrame, ties: list[Tie], original: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """The table with the keys of a unit blank in all its records where one has none, and the values blanked so."""
-    closed, before = table, -1
+    units, closed, before = {tie.unit: code(table[tie.unit]) for tie in ties}, table, -1
     while (blanks := sum(closed[key].null_count() for tie in ties for key in tie.keys)) != before:
         before = blanks
         for tie in ties:
-            gaps = [closed[key].is_null() & (original[key].is_not_null() | tie.whole) for key in tie.keys]
-            units = pl.DataFrame([closed[tie.unit].alias("unit"), *(gap.alias(f"{i}") for i, gap in enumerate(gaps))])
-            lacks = units.select(pl.exclude("unit").any().over("unit") & pl.col("unit").is_not_null())
-            closed = closed.with_columns(
-                pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in zip(tie.keys, lacks, strict=True)
-            )
+            gaps = {key: closed[key].is_null() & (original[key].is_not_null() | tie.whole) for key in tie.keys}
+            lacks = {key: _anywhere(units[tie.unit], gap) for key, gap in gaps.items() if gap.any()}
+            closed = closed.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
     keys = tuple(dict.fromkeys(key for tie in ties for key in tie.keys))
     return closed, int(blanks_of(closed, table, keys).sum())
+
+
+def _anywhere(units: Coded, gap: pl.Series) -> pl.Series:
+    """Which records are of a unit with a gap in any of its records; records without a unit are of none."""
+    lacking = np.zeros(units.size, dtype=np.bool_)
+    lacking[units.codes[gap.to_numpy()]] = True
+    lacking &= units.values.is_not_null().to_numpy()
+    return pl.Series(lacking[units.codes])
 
 
 def blanks_of(table: pl.DataFrame, original: pl.DataFrame, keys: tuple[str, ...]) -> Integers:

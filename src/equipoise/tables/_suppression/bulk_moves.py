@@ -7,6 +7,7 @@ share of all demands; the directions are drawn anew (a fixed stream) until littl
 Source: the attacker's programs of Fischetti and Salazar-Gonzalez (2000), section 2, added up.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +15,18 @@ import numpy as np
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress
 from equipoise.ground.solver import Program
-from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, TableMove, living
+from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, TableMove
+from equipoise.tables._suppression.neighbourhood import living
 from equipoise.tables._suppression.problem import Demands, SuppressionTable
+from equipoise.tables._suppression.projected_moves import ProjectedMoves
 
 if TYPE_CHECKING:
     from equipoise.tables._suppression.fast import Cover
 
 MIN_BULK_DEMANDS = 8
 """Demands from which on many are met at once, not one by one."""
+MIN_PROJECTED_DEMANDS, PROJECTED_MOVES = 1_000, 4
+"""Demands left by then from which on moves by projection are tried, and how many."""
 MIN_BULK_SHARE = 30
 """A bulk move must meet one demand in as many cells, or the demands left are looked at one by one."""
 MAX_BULK_ROOM = 1e4
@@ -67,6 +72,19 @@ class BulkMoves:
         exact = missed <= RELATION_TOLERANCE * float(level.min()) / unit
         return self._move(change * unit, missed * unit) if exact else None
 
+    def projected(self, demands: Integers) -> Iterator[TableMove]:
+        """Moves towards the levels of these demands by projection, where an interior point misses relations."""
+        level = np.zeros(len(self.cells))
+        np.maximum.at(level, np.searchsorted(self.cells, self.demands.cell[demands]), self.demands.level[demands])
+        room = np.minimum(np.minimum(self.table.up, self.table.down)[self.cells], MAX_BULK_ROOM * float(level.max()))
+        both = (np.repeat(part[:, None], PROJECTED_MOVES, axis=1) for part in (level, room))
+        moves = ProjectedMoves(self.matrix, len(self.cells))
+        for change in moves.towards(*both).T:
+            missed = float(np.abs(self.matrix @ change).max(initial=0.0))
+            if missed <= RELATION_TOLERANCE * float(self.demands.level[demands].min()):
+                yield self._move(change, missed)
+        self.work += moves.work
+
     def _move(self, change: Floats, missed: float) -> TableMove:
         moved = np.flatnonzero(np.abs(change) > missed)
         return TableMove.of(self.table, self.cells[moved], change[moved])
@@ -102,13 +120,13 @@ def capped(
     return change, program.work
 
 
-def meet_many(cover: "Cover", progress: Progress | None) -> None:
-    """Meet as many demands as cells that are suppressed anyway allow, many with each move.
+def meet_many(cover: "Cover", progress: Progress | None, *, everything: bool = False) -> None:
+    """Meet as many demands as cells that are suppressed anyway allow (`everything`: by now), many with each move.
 
     With lone contributors first with all their cells still, which settles a demand against everybody; then with their
     cells moving, too: a demand met in that way needs one more move, without them.
     """
-    hidden = np.flatnonzero(cover.fixed & cover.finder.table.movable)
+    hidden = np.flatnonzero((cover.free if everything else cover.fixed) & cover.finder.table.movable)
     known = cover.demands.knower[hidden] >= 0
     _towards_all(cover, hidden[~known], progress)
     if known.any():
@@ -121,7 +139,8 @@ def _towards_all(cover: "Cover", hidden: Integers, progress: Progress | None) ->
     waiting = np.flatnonzero(bulk.reachable())
     waiting = waiting[[not cover.moves[demand] for demand in waiting.tolist()]]
     least = max(1, len(bulk.cells) // MIN_BULK_SHARE)
-    while len(waiting) >= MIN_BULK_DEMANDS:
+    few = 1 if cover.hard else MIN_BULK_DEMANDS
+    while len(waiting) >= few:
         chosen = bulk.draw.permutation(waiting)
         _, first = np.unique(cover.demands.cell[chosen], return_index=True)
         move = bulk.towards(np.sort(chosen[first]), progress)
@@ -136,4 +155,7 @@ def _towards_all(cover: "Cover", hidden: Integers, progress: Progress | None) ->
         waiting = waiting[short]
         if met < least:
             break
+    if len(waiting) >= MIN_PROJECTED_DEMANDS:
+        for move in bulk.projected(waiting):
+            cover.note(move)
     cover.finder.bulk_work += bulk.work

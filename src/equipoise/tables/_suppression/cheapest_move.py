@@ -20,10 +20,10 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress
 from equipoise.ground.solver import Program, Solution
-from equipoise.tables._suppression.neighbourhood import Lists, Neighbourhood
+from equipoise.tables._suppression.neighbourhood import Lists, Neighbourhood, living_entries
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, SuppressionTable
 
-MAX_WHOLE_ENTRIES = 200_000
+MAX_WHOLE_ENTRIES = 500_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
 PART_CELLS = (400, 1_200, 3_600)
 """Cells of the parts looked at first in larger tables."""
@@ -37,6 +37,10 @@ FREE_CHARGE = 1e-3
 """Share of the mean charge that suppressed cells are charged in an interior-point program, or all would move."""
 INTERIOR_SHARE = 1e-6
 """Share of the level by which a cell moves in an interior-point answer if it moves at all."""
+MIN_REDUCED_RELATIONS = 800
+"""Relations from which on a program is reduced before it is solved, and what does not move in its first answer is left
+out of the second: in five dimensions."""
+NO_CELLS = np.zeros(0, dtype=np.int64)
 PROGRAM_EFFORT = 50_000
 """Work that making one program is worth."""
 MAX_ROOM = 1e6
@@ -73,8 +77,8 @@ class TableMove:
 
     def far(self, cell: int, sign: int) -> float:
         """How far one of its cells gets in a direction by this move; a hair's breadth is the solver's rounding."""
-        reach = self.reach()[0 if sign > 0 else 1][np.searchsorted(self.cells, cell)]
-        return float(reach) * (1 + SHORTFALL)
+        change = sign * self.change(cell)
+        return max(change * self.forth, -change * self.back) * (1 + SHORTFALL)
 
     def change(self, cell: int) -> float:
         """By how much one of its cells changes."""
@@ -159,19 +163,19 @@ class Finder:
     def _whole(self) -> "_Part | None":
         if self.kept is None:
             self.kept = _Part.of(self, np.flatnonzero(self.usable), float(self.levels.min()))
-            if self.kept is not None and self.progress is not None and self._large:
+            if self.kept is not None and self.progress is not None and self.large:
                 self.kept.program.watch(self.progress, "looking at the whole table")
         return self.kept
 
     @property
-    def _large(self) -> bool:
+    def large(self) -> bool:
         return bool(self.table.cells * self.table.additive.base.shape[0] > MAX_WHOLE_ENTRIES)
 
     def _parts(
         self, cell: int, sign: int, level: float, free: Booleans, still: Integers, nearby: bool = False
     ) -> Iterator["_Part"]:  # fmt: skip
         """Programs to look for a move in, the small ones first; in a large table what an interior point moves, last."""
-        if self._large:
+        if self.large:
             for number, size in enumerate(PART_CELLS[:1] if nearby else PART_CELLS):
                 cells = self._around(cell, level, free, size, number)
                 if number and len(cells) > MAX_SIMPLEX_CELLS:
@@ -233,7 +237,8 @@ class _Part:
         self.up, self.down = (np.minimum(room[cells] / unit, widest) for room in (finder.table.up, finder.table.down))
         self.entries = entries
         nothing, rooms = np.zeros(2 * len(cells)), np.concatenate([self.up, self.down])
-        self.program = Program(entries.both_ways(), nothing, nothing, rooms, **options)
+        self.reduced = entries.relations > MIN_REDUCED_RELATIONS
+        self.program = Program(entries.both_ways(), nothing, nothing, rooms, reduced=self.reduced, **options)
 
     @classmethod
     def of(
@@ -304,7 +309,13 @@ class _Part:
         if price == 0.0 or self.finder.hurry:
             return self._move(first, cell, level)
         again = np.where(free, 0.0, cost / (distance + 1e-3 * amount))
+        unmoved = np.flatnonzero(~free & (distance <= MOVE_TOLERANCE * amount)) if self.reduced else NO_CELLS
+        if self.reduced:
+            nothing = np.zeros(2 * len(unmoved))
+            self.program.bound(np.concatenate([unmoved, unmoved + len(self.cells)]), nothing, nothing)
+            self.program.restart()
         second = self._solve(np.concatenate([again, again]))
+        self._loosen(unmoved)
         if second is None:
             return self._move(first, cell, level)
         change = np.abs(self._change(second))
@@ -357,7 +368,7 @@ class _Entries:
         places, counts = columns.places(cells)
         relations, rows = np.unique(columns.indices[places], return_inverse=True)
         owners = np.repeat(np.arange(len(cells)), counts)
-        alive = _living(rows, owners, len(relations), len(cells))
+        alive = living_entries(rows, owners, len(relations), len(cells))
         kept = alive[owners]
         relations, rows = np.unique(rows[kept], return_inverse=True)
         return cls(rows, columns.data[places[kept]], counts[alive], len(relations)), alive
@@ -374,21 +385,3 @@ class _Entries:
         """By how much each relation misses zero."""
         sums: Floats = np.bincount(self.rows, self.data * np.repeat(change, self.counts), self.relations).astype(float)
         return sums
-
-
-def living(matrix: Any) -> Booleans:
-    """Columns that are not alone in any row, once those that are have gone. O(entries) for each round of leaving."""
-    entries = matrix.tocoo()
-    return _living(entries.row, entries.col, *matrix.shape)
-
-
-def _living(rows: Integers, columns: Integers, relations: int, cells: int) -> Booleans:
-    alive = np.ones(cells, dtype=np.bool_)
-    while True:
-        count = np.bincount(rows, minlength=relations)
-        lone = columns[count[rows] == 1]
-        if not len(lone):
-            return alive
-        alive[lone] = False
-        live = alive[columns]
-        rows, columns = rows[live], columns[live]

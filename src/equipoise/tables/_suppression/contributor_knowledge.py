@@ -29,12 +29,15 @@ class Minds(Protocol):
     `members` are those who know something of a component, `same` is the one (-1: nobody) against whom a cell is not
     asked about, because it is his own. `all_at_once` is what all of them know together: whose each cell is (-1:
     nobody's), how far each may fall at most in the eyes of all, and in those of its knower (None: it is still).
+    `touches` says of changes of cells, each in a move of its target, who knows better (-1: nobody), and which changes
+    all of them rule out; None where that takes more than the changes one by one.
     """
 
     def members(self, component: Component) -> Members: ...
     def same(self, cell: int) -> int: ...
     def matter(self, cell: int, component: Component, members: Members) -> bool: ...
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None: ...
+    def touches(self, cells: Integers, by: Floats, targets: Integers) -> tuple[Integers, Booleans] | None: ...
     def still(self, members: Members) -> Integers: ...
     def floor(self, members: Members, cells: Integers, cell: int) -> Floats | None: ...
     def own(self, cell: int, members: Members) -> float: ...
@@ -98,14 +101,14 @@ class AloneInCells:
         return self.knower, None if self.least is None else self._room(np.arange(len(self.knower))), None
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
-        if self.least is not None:
-            value = self.table.values[move.cells]
-            slack = FLOOR_TOLERANCE * np.maximum(self.unit, value)
-            below = by < -self._room(move.cells) - slack
-            if (below & (move.cells != cell)).any():
-                return None
-        numbers = self.knower[move.cells]
-        return frozenset(numbers[numbers >= 0].tolist())
+        members, ruled_out = self.touches(move.cells, by, np.array(cell))
+        return None if ruled_out.any() else frozenset(members[members >= 0].tolist())
+
+    def touches(self, cells: Integers, by: Floats, targets: Integers) -> tuple[Integers, Booleans]:
+        if self.least is None:
+            return self.knower[cells], np.zeros(len(cells), dtype=np.bool_)
+        slack = FLOOR_TOLERANCE * np.maximum(self.unit, self.table.values[cells])
+        return self.knower[cells], (by < -self._room(cells) - slack) & (cells != targets)
 
     def still(self, members: Members) -> Integers:
         return self.known[np.isin(self.knower[self.known], list(members))]
@@ -155,6 +158,9 @@ class Nobody:
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         return frozenset()
 
+    def touches(self, cells: Integers, by: Floats, targets: Integers) -> tuple[Integers, Booleans]:
+        return np.full(len(cells), -1), np.zeros(len(cells), dtype=np.bool_)
+
     def still(self, members: Members) -> Integers:
         return NO_CELLS
 
@@ -195,10 +201,14 @@ class AmongOthers:
         return np.where(self.least > 0, np.arange(len(room)), -1), None, room
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
-        least, value = self.least[move.cells], self.table.values[move.cells]
+        members, _ = self.touches(move.cells, by, np.array(cell))
+        return frozenset(members[members >= 0].tolist())
+
+    def touches(self, cells: Integers, by: Floats, targets: Integers) -> tuple[Integers, Booleans]:
+        least, value = self.least[cells], self.table.values[cells]
         slack = FLOOR_TOLERANCE * np.maximum(self.unit, value)
-        short = (least > 0) & (by < -(value - least) - slack)
-        return frozenset(move.cells[short].tolist()) - {cell}
+        short = (least > 0) & (by < -(value - least) - slack) & (cells != targets)
+        return np.where(short, cells, -1), np.zeros(len(cells), dtype=np.bool_)
 
     def still(self, members: Members) -> Integers:
         return NO_CELLS
@@ -235,7 +245,8 @@ def kinds_of(
         )
     if coalition > 1:
         few = np.where(suppressed, few_together(union, coalition), 0)
-        kinds[f"coalition of {coalition}"] = (AloneInCells(table, knower, inside, few=few), coalition)
+        pooled = least_known(union, coalition) if same_contributors(union) else None
+        kinds[f"coalition of {coalition}"] = (AloneInCells(table, knower, inside, pooled, few), coalition)
     return kinds
 
 
@@ -251,23 +262,26 @@ def _named(
         "contributor": (NamedContributors(table, people, ~alone), 1),
     }
     if coalition > 1:
-        everybody = NamedContributors(table, people, np.ones_like(alone), coalition)
+        everybody = NamedContributors(table, people, np.ones_like(alone), coalition, alone)
         kinds[f"coalition of {coalition}"] = (everybody, coalition)
     return kinds
 
 
-def least_known(union: "Union") -> Floats | None:
-    """What the largest of several contributors to each inner cell has in it; None where the tables do not say.
+def least_known(union: "Union", size: int = 1) -> Floats | None:
+    """What the largest of several contributors to each inner cell have in it; None where the tables do not say.
 
-    Of plain counts that is one: himself. In a cell that may be negative it tells nothing of the others.
+    Of plain counts that is one each: himself. In a cell that may be negative it tells nothing of the others. Of more
+    than the table ranks as many are taken to be as large as the last that it does.
     """
     parts = []
     for table in union.tables:
         alone, inner = table.numbers("contributors") == 1, table.inner
         if "top1" in table.more.columns:
-            own = table.numbers("top1")
+            ranks = [name for k in range(1, size + 1) if (name := f"top{k}") in table.more.columns]
+            own = np.sum([table.numbers(name) for name in ranks], axis=0)
+            own = np.minimum(own + (size - len(ranks)) * table.numbers(ranks[-1]), table.numbers("value"))
         elif table.measured is None and np.array_equal(table.numbers("value"), table.n):
-            own = np.ones(len(table))
+            own = np.minimum(size, table.numbers("contributors"))
         else:
             return None
         tells = inner & ~alone & (table.n > 0) & ~may_be_negative(table)

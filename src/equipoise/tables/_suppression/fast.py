@@ -19,11 +19,15 @@ from equipoise.tables._suppression.singletons import Knowers
 
 MAX_DEMANDS = 40
 """A secondary cell that more demands than this rely on is not tried for removal."""
-MAX_REMOVAL_EFFORT = 2_900_000_000
-"""Effort (`Finder.effort`) spent at most on taking cells out: some 50 seconds."""
+MAX_REMOVAL_EFFORT = 1_900_000_000
+"""Effort (`Finder.effort`) spent at most on taking cells out: some 50 seconds, the dearest cells first."""
+MAX_SCALED_CELLS = 500
+"""Cells of a move up to which a demand that it meets keeps a copy of its own."""
 REMOVAL_EFFORT_PER_CELL = 400_000
 """The same for each secondary cell of the first pattern: about five small programs."""
-FINDING = "finding cells to suppress"
+REMOVAL_PARTS, MIN_SAVED_SHARE = 4, 0.005
+"""Parts of that effort; share of the cost that each must save, or the next is not spent: the dearest cells go first."""
+FINDING, COMPLETING = "finding cells to suppress", "finding cells to suppress for the largest levels"
 NOBODY: frozenset[int] = frozenset()
 NO_CELLS = np.zeros(0, dtype=np.int64)
 
@@ -46,6 +50,8 @@ class Cover:
         self.free: Booleans = fixed.copy()
         self.total = 0.0
         self.begun = self.protects = False
+        self.large = finder.large and not (demands.knower >= 0).any()
+        self.hard: list[int] = []
         self.alive = partial(report, None, 0, 0, "")
 
     def met(self, demand: int) -> bool:
@@ -68,7 +74,8 @@ class Cover:
     def protect(self, progress: Progress | None = None) -> None:
         """Meet every demand, the largest level first; what a move does for others counts for them.
 
-        When `progress` says stop, the demands left are met by the first move found.
+        In a large table those that no move nearby meets are left to `complete`. When `progress` says stop, the demands
+        left are met by the first move found.
         """
         count = len(self.demands)
         try:
@@ -85,24 +92,43 @@ class Cover:
                 if not isinstance(progress, Stoppable):
                     raise
                 self.finder.hurry = True
-            if not self.met(demand) and not self.meet(demand):
-                why = "no set of cells that may be suppressed lets it move by its level"
-                raise unprotectable(int(self.demands.cell[demand]), why)
-        self.protects = True
+            if not self.met(demand) and not self.meet(demand, nearby=self.large):
+                self._refuse_unless(self.large, demand)
+                self.hard.append(demand)
+        self.protects = not self.hard
         report(progress, count, count, FINDING)
 
-    def meet(self, demand: int, without: int | None = None, limit: float = np.inf) -> bool:
+    def complete(self, progress: Progress | None = None) -> None:
+        """Meet the demands that no move nearby meets: many at once by what is suppressed by now, then one by one."""
+        waiting = [demand for demand in self.hard if not self.met(demand)]
+        if waiting:
+            meet_many(self, progress, everything=True)
+        for number, demand in enumerate(waiting):
+            report(progress, number, len(waiting), COMPLETING)
+            self._refuse_unless(self.met(demand) or self.meet(demand), demand)
+        self.hard, self.protects = [], True
+
+    def _refuse_unless(self, possible: bool, demand: int) -> None:
+        if not possible:
+            why = "no set of cells that may be suppressed lets it move by its level"
+            raise unprotectable(int(self.demands.cell[demand]), why)
+
+    def meet(
+        self, demand: int, without: int | None = None, limit: float = np.inf, *, nearby: bool = False
+    ) -> bool:  # fmt: skip
         """Find moves until nobody who knows his own cells prevents it; False when there is none.
 
-        Moves that would raise the cost of the pattern above `limit` are not looked for to the end.
+        Moves that would raise the cost of the pattern above `limit` are not looked for to the end. `without` a cell
+        they are looked for `nearby` alone.
         """
         cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
         banned = NO_CELLS if without is None else np.array([without])
+        nearby |= without is not None
         while not self.met(demand):
             self.alive()
             moves = (
-                self._cheapest(demand, level, np.concatenate([banned, still]), nearby or without is not None, limit)
-                for still, nearby in self._stills(demand)
+                self._cheapest(demand, level, np.concatenate([banned, still]), near or nearby, limit)
+                for still, near in self._stills(demand)
             )
             move = next((move for move in moves if move is not None), None)
             if move is None and not self._less(demand, banned):
@@ -139,7 +165,7 @@ class Cover:
             else:
                 self.note(move)
                 self.moves[demand].append(move)
-                self._lean(demand, move)
+                self._lean(demand, move.cells[~self.fixed[move.cells]].tolist())
         self.open[demand] -= {knower}
         return True
 
@@ -154,15 +180,15 @@ class Cover:
     def note(self, move: TableMove) -> None:
         """Keep a move for every demand it helps."""
         knowers = self.demands.knower[move.cells]
-        groups = frozenset(knowers[knowers >= 0].tolist())
+        groups, loose = frozenset(knowers[knowers >= 0].tolist()), move.cells[~self.fixed[move.cells]].tolist()
         for way, reach in enumerate(move.reach()):
             demands = self.demands.of_cell[move.cells, way]
             demanded = demands >= 0
             far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - SHORTFALL)
             for demand in demands[demanded][far].tolist():
-                self._help(demand, move, groups)
+                self._help(demand, move, groups, loose)
 
-    def _help(self, demand: int, move: TableMove, groups: frozenset[int]) -> None:
+    def _help(self, demand: int, move: TableMove, groups: frozenset[int], loose: list[int]) -> None:
         if not self.moves[demand]:
             self.open[demand] = groups
         elif self.open[demand] - groups:
@@ -170,10 +196,10 @@ class Cover:
         else:
             return
         self.moves[demand].append(move)
-        self._lean(demand, move)
+        self._lean(demand, loose)
 
-    def _lean(self, demand: int, move: TableMove) -> None:
-        for cell in move.cells[~self.fixed[move.cells]].tolist():
+    def _lean(self, demand: int, loose: list[int]) -> None:
+        for cell in loose:
             if cell not in self.leaning[demand]:
                 self.leaning[demand].add(cell)
                 users = self.users.setdefault(cell, set())
@@ -197,19 +223,23 @@ class Cover:
         self._drop(demand)
         self.moves[demand], self.open[demand] = state
         for move in state[0]:
-            self._lean(demand, move)
+            self._lean(demand, move.cells[~self.fixed[move.cells]].tolist())
 
     def improve(self, progress: Progress | None = None) -> bool:
-        """Try to do without each cell, the dearest first; True if any went."""
+        """Try to do without each cell, the dearest first, as long as that saves something; True if any went."""
         cells = self.secondary()
         order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
         improved = False
-        stop = self.finder.effort + min(MAX_REMOVAL_EFFORT, REMOVAL_EFFORT_PER_CELL * len(order))
+        part = min(MAX_REMOVAL_EFFORT, REMOVAL_EFFORT_PER_CELL * len(order)) / REMOVAL_PARTS
+        until, before, parts = self.finder.effort + part, self.total, REMOVAL_PARTS
         for number, cell in enumerate(order):
             self.alive = partial(report, progress, number, len(order), "taking out what is not needed")
             self.alive()
-            if self.finder.effort > stop:
-                break
+            if self.finder.effort > until:
+                parts -= 1
+                if not parts or self.total > before * (1 - MIN_SAVED_SHARE):
+                    break
+                until, before = self.finder.effort + part, self.total
             if 0 < len(self.users[cell]) <= MAX_DEMANDS:
                 improved |= self._without(cell)
         self.alive = partial(report, None, 0, 0, "")
@@ -217,8 +247,11 @@ class Cover:
         return improved
 
     def _without(self, cell: int) -> bool:
-        """Meet the demands that lean on a cell in another way, if that is cheaper in all."""
-        return self._again(sorted(self.users[cell]), cell)
+        """Meet the demands that lean on a cell in another way, if that is cheaper in all.
+
+        First those that lean on the fewest cells: what they come to need is there for the others.
+        """
+        return self._again(sorted(self.users[cell], key=lambda demand: (len(self.leaning[demand]), demand)), cell)
 
     def _again(self, affected: list[int], without: int | None) -> bool:
         before, slack = self.total, SHORTFALL * self.total
@@ -253,15 +286,29 @@ class Cover:
     def witnesses(self) -> tuple[Integers, Integers, Floats, list[tuple[Integers, Floats]]]:
         """For each kept move: its demand, its row in a list of changes, the level it is kept for; and that list.
 
-        A row is the cells that change and by how much. A move that meets many demands as it is has one row for all.
+        A row is the cells that change and by how much. A move that meets many demands as it is has one row for all, and
+        one of many cells one for each direction, scaled as the farthest demand asks.
         """
-        owners, rows, levels, changes = [], [], [], []
+        owners, rows, levels = [], [], []
+        changes: list[tuple[Integers, Floats]] = []
         shared: dict[int, int] = {}
+        scaled: dict[tuple[int, bool], int] = {}
         for demand, moves in enumerate(self.moves):
             cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
             for move in moves:
                 level = min(float(self.demands.level[demand]), move.far(cell, sign))
                 as_it_is = sign * move.change(cell) >= level * (1 - SHORTFALL) and move.forth >= 1
+                if not as_it_is and len(move.cells) > MAX_SCALED_CELLS:
+                    by, key = move.scaled(cell, sign, level), (id(move), sign * move.change(cell) > 0)
+                    row = scaled.setdefault(key, len(changes))
+                    if row == len(changes):
+                        changes.append((move.cells, by))
+                    elif abs(by[0]) > abs(changes[row][1][0]):
+                        changes[row] = (move.cells, by)
+                    owners.append(demand)
+                    rows.append(row)
+                    levels.append(level)
+                    continue
                 if not as_it_is or id(move) not in shared:
                     changes.append((move.cells, move.by if as_it_is else move.scaled(cell, sign, level)))
                 row = shared.setdefault(id(move), len(changes) - 1) if as_it_is else len(changes) - 1

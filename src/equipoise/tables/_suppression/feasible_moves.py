@@ -14,8 +14,8 @@ import numpy as np
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.solver import Program, Solution
-from equipoise.tables._suppression.cheapest_move import MAX_ROOM, RELATION_TOLERANCE, TableMove, living
-from equipoise.tables._suppression.neighbourhood import Lists
+from equipoise.tables._suppression.cheapest_move import MAX_ROOM, MIN_REDUCED_RELATIONS, RELATION_TOLERANCE, TableMove
+from equipoise.tables._suppression.neighbourhood import Lists, living
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, SuppressionTable
 
 NO_CELLS = np.zeros(0, dtype=np.int64)
@@ -142,10 +142,12 @@ class Component:
         self.programs += 1
         import scipy.sparse as sparse
 
-        every = np.arange(len(high))
+        every, reduced = np.arange(len(high)), self.matrix.shape[0] > MIN_REDUCED_RELATIONS
         if self.kept is None:
-            self.kept = Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high)
+            self.kept = Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high, reduced=reduced)
             self.kept.sharpen()
+        elif reduced:
+            self.kept.restart()
         self.kept.bound(every, low, high)
         self.kept.charge(every, charges)
         before = self.kept.work

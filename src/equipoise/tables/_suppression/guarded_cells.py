@@ -37,7 +37,7 @@ def marks(table: Table, column: str | None) -> Booleans:
 def known_zeros(table: Table, rule: Rule | None) -> Booleans:
     """Cells that everybody knows to be empty: all empty ones, or where the rule hides them the structural zeros."""
     empty: Booleans = table.n == 0
-    return empty & structural(table) if hides_zeros(rule) else empty
+    return empty & structural(table) if hides_zeros(rule, table) else empty
 
 
 def limits_of(table: Table, columns: tuple[str, str] | None, zeros: Booleans) -> tuple[Floats, Floats]:

@@ -1,13 +1,16 @@
 """Last period's pattern as a preference: what was suppressed then costs less to suppress again.
 
 A cell that was suppressed in one period and is published in the next is estimated by it, so a pattern should stay where
-it can. It is a preference: nothing is suppressed that no sensitive cell needs.
+it can. It is a preference: nothing is suppressed that no sensitive cell needs. The largest cells are not preferred: at
+a twentieth of its cost one of them is taken for the sake of a small cell, and patterns cost up to 44 % more value.
 """
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
+from equipoise.data.cells import gross
 from equipoise.data.tables.table import Table
 from equipoise.files import read_table_csv
 from equipoise.ground.arrays import Booleans
@@ -16,16 +19,23 @@ from equipoise.ground.errors import DataError, require_columns
 LIKE_COST_SHARE = 0.05
 """Share of its cost that a cell keeps when it was suppressed in the last period."""
 
+LIKE_QUANTILE = 0.9
+"""Of the cells that were suppressed in the last period the larger ones are not preferred."""
+
 
 def suppressed_before(table: Table, like: str) -> Booleans:
-    """Which cells the last period's table suppressed: by a column of marks, or a released table with these labels.
+    """Which cells to prefer: those that the last period's table suppressed, but for the largest tenth of them.
 
-    A cell that it does not have was not suppressed.
+    By a column of marks, or a released table with these labels. A cell that it does not have was not suppressed.
     """
     if like in table.more.columns:
-        return table.numbers(like) != 0
-    before: Booleans = last_period(table, like)["suppressed"].fill_null(value=False).to_numpy()
-    return before
+        before: Booleans = table.numbers(like) != 0
+    else:
+        before = last_period(table, like)["suppressed"].fill_null(value=False).to_numpy()
+    if not before.any():
+        return before
+    value = gross(table)
+    return np.asarray(before & (value <= np.quantile(value[before], LIKE_QUANTILE, method="higher")))
 
 
 def last_period(table: Table, like: str) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 """What contributors know of linked tables whose records are known: each by what it has in every class of records.
 
 With x_a the sum of class a and c_a what a contributor has in it: y_a = 0 where nobody else is in the class, else
-y_a >= -(x_a - c_a). A coalition knows the classes that nobody else is in than its members.
+y_a >= -(x_a - c_a). A coalition knows the classes that nobody else is in than its members, and c_a is what they have
+in the others together.
 """
 
 import numpy as np
@@ -18,31 +19,50 @@ FLOOR_TOLERANCE = 1e-9
 
 
 class NamedContributors:
-    """The `chosen` contributors, up to `size` of them together; a coalition pools what it knows exactly."""
+    """The `chosen` contributors, up to `size` of them together, who pool what they know.
 
-    def __init__(self, table: SuppressionTable, people: Contributors, chosen: Booleans, size: int = 1) -> None:
+    `sharing` are those who also know what they have in classes with others: all of them unless given.
+    """
+
+    def __init__(
+        self, table: SuppressionTable, people: Contributors, chosen: Booleans, size: int = 1,
+        sharing: Booleans | None = None,
+    ) -> None:  # fmt: skip
         self.table, self.contributors, self.size = table, people, size
         self.chosen = chosen[people.owner]
+        self.sharing = self.chosen if sharing is None else self.chosen & sharing[people.owner]
         self.whole = self.chosen & (people.many[people.atom] <= size)
         self.amount = np.where(people.many[people.atom] == 1, table.values[people.atom], people.amount)
         self.known = np.where((people.sole >= 0) & chosen[people.sole], people.sole, -1)
         self.slack = FLOOR_TOLERANCE * np.maximum(typical(np.abs(table.values)), np.abs(table.values))
         self.room = table.values.copy() + np.inf
         self.knowing: dict[int, tuple[TableMove, Members]] = {}
-        if size == 1:
-            shared = self.chosen & ~self.whole & (self.amount > 0)
-            np.minimum.at(self.room, people.atom[shared], np.maximum(self._rest(shared), 0.0))
+        self.pooled = self._coalition_amounts() if size > 1 else self.amount
+        shared = self.sharing & ~self.whole & (self.amount > 0)
+        np.minimum.at(self.room, people.atom[shared], np.maximum(self._rest(shared), 0.0))
+
+    def _coalition_amounts(self) -> Floats:
+        """What each has in a class together with the largest others of a coalition."""
+        atom, amount = self.contributors.atom, np.where(self.sharing, self.amount, 0.0)
+        order = np.lexsort((-amount, atom))
+        starts = np.flatnonzero(np.diff(atom[order], prepend=-1))
+        rank = np.empty(len(atom), dtype=np.int64)
+        rank[order] = np.arange(len(atom)) - np.repeat(starts, np.diff(starts, append=len(atom)))
+        sums, last = (np.zeros(self.table.cells) for _ in range(2))
+        np.add.at(sums, atom[rank < self.size], amount[rank < self.size])
+        last[atom[rank == self.size - 1]] = amount[rank == self.size - 1]
+        return np.asarray(np.where(rank < self.size, sums[atom], sums[atom] - last[atom] + amount), dtype=np.float64)
 
     def _rest(self, entries: "Booleans | Integers") -> Floats:
-        """What of the atoms of some entries is not their contributors'."""
-        return np.asarray(self.table.values[self.contributors.atom[entries]] - self.amount[entries], dtype=np.float64)
+        """What of the atoms of some entries is not their contributors', nor of others who pool with them."""
+        return np.asarray(self.table.values[self.contributors.atom[entries]] - self.pooled[entries], dtype=np.float64)
 
     def _numbers(self, owners: Members) -> Integers:
         return np.fromiter(sorted(owners), dtype=np.int64, count=len(owners))
 
     def members(self, component: Component) -> Members:
         entries = self.contributors.entries_in(component.cells)
-        tells = self.whole[entries] | (self.chosen[entries] & (self.amount[entries] > 0) & (self.size == 1))
+        tells = self.whole[entries] | (self.sharing[entries] & (self.amount[entries] > 0))
         knowers = self.known[component.cells] if self.size == 1 else np.zeros(0, dtype=np.int64)
         return frozenset(self.contributors.owner[entries[tells]].tolist()) | frozenset(knowers[knowers >= 0].tolist())
 
@@ -57,12 +77,10 @@ class NamedContributors:
             return self.known, self.room, None
         certain = self.known.copy()
         certain[self.contributors.atom[self.whole]] = self.contributors.owner[self.whole]
-        return certain, None, None
+        return certain, self.room, None
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         owners = self._knowing(move)
-        if self.size > 1:
-            return owners
         low = (by < -self.room[move.cells] - self.slack[move.cells]) & (move.cells != cell)
         if not low.any():
             return owners
@@ -71,7 +89,10 @@ class NamedContributors:
         entries = self.contributors.entries_in(cells)
         at = self.contributors.atom[entries]
         far = change[np.searchsorted(cells, at)] < -self._rest(entries) - self.slack[at]
-        return owners | frozenset(self.contributors.owner[entries[far & self.chosen[entries]]].tolist())
+        return owners | frozenset(self.contributors.owner[entries[far & self.sharing[entries]]].tolist())
+
+    def touches(self, cells: Integers, by: Floats, targets: Integers) -> None:
+        """A cell has several contributors: a move is looked at whole."""
 
     def _knowing(self, move: TableMove) -> Members:
         """Those who know one of the cells that a move changes, alone or with so many others as pool."""
@@ -92,11 +113,14 @@ class NamedContributors:
         return np.union1d(atoms[many == self.contributors.many[atoms]], sole)
 
     def floor(self, members: Members, cells: Integers, cell: int) -> Floats | None:
-        if self.size > 1:
-            return None
         rooms = np.full(self.table.cells, np.inf)
         entries = self.contributors.entries_of(self._numbers(members))
-        np.minimum.at(rooms, self.contributors.atom[entries], np.maximum(self._rest(entries), 0.0))
+        entries = entries[self.sharing[entries]]
+        atom, rest = self.contributors.atom[entries], self._rest(entries)
+        if 1 < len(members) <= self.size:
+            together = np.bincount(atom, self.amount[entries], self.table.cells)
+            rest = self.table.values[atom] - together[atom]
+        np.minimum.at(rooms, atom, np.maximum(rest, 0.0))
         return np.where(cells == cell, np.inf, rooms[cells])
 
     def own(self, cell: int, members: Members) -> float:

@@ -8,6 +8,7 @@ codes in each dimension, so that a box of 2^d corners is always inside.
 Nothing here is of the size of the table, so that a neighbourhood costs the same in a table of a million cells.
 """
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 MIN_LIVING_CELLS = 200, 900
 """Cells of a neighbourhood that could move, in up to four dimensions and in more: there most are dead ends."""
+MAX_MEMBERS, MAX_FRESH_SHARE = 1_000, 0.05
+"""Members of a relation that are looked at, the cheapest; share of more suppressed cells after which these are found
+anew."""
 STEPS = 5
 """Steps from relation to relation that are looked at."""
 
@@ -37,6 +41,10 @@ class Neighbourhood:
         self.room = np.maximum(table.up, table.down)
         self.far = np.full(table.cells, np.inf)
         self.far_relation = np.full(matrix.shape[0], np.inf)
+        self.touched = np.zeros(matrix.shape[0], dtype=np.bool_)
+        self.longest = int(np.diff(self.members.starts).max(initial=0))
+        self.short: Lists | None = None
+        self.suppressed = 0
 
     def around(self, cell: int, level: float, free: Booleans, size: int) -> Integers:
         """Some `size` cells, sorted, the cell among them: half of them the nearest, half a sub-grid.
@@ -45,8 +53,9 @@ class Neighbourhood:
         """
         near = self.nearest(cell, level, free, size // 2)
         cells = np.union1d(near, self.grid(cell, level, free, size - size // 2))
-        members = self.members.of(np.unique(self.relations.of(cells)[0]))[0]
-        members, counts = np.unique(members[free[members] & self.usable[members]], return_counts=True)
+        members, counts = self._crossing(cells, free)
+        use = free[members] & self.usable[members]
+        members, counts = members[use], counts[use]
         order = np.argsort(-counts, kind="stable")[:size]
         return np.union1d(cells, members[order[counts[order] >= 2]])
 
@@ -54,7 +63,7 @@ class Neighbourhood:
         """The `size` nearest usable cells, sorted, the cell among them."""
         far, far_relation = self.far, self.far_relation
         reached, frontier, touched = np.array([cell]), np.array([cell]), [np.array([cell])]
-        relations_touched = []
+        relations_touched, farthest = [], np.inf
         far[cell] = 0.0
         for _ in range(STEPS):
             relations, counts = self.relations.of(frontier)
@@ -64,9 +73,9 @@ class Neighbourhood:
             np.minimum.at(far_relation, relations, distance)
             relations = np.unique(relations)
             relations_touched.append(relations)
-            members, counts = self.members.of(relations)
+            members, counts = self._short(free).of(relations)
             distance = np.repeat(far_relation[relations], counts) + self._steps(members, level, free)
-            better = distance < far[members]
+            better = (distance < far[members]) & (distance <= farthest)
             members = members[better]
             np.minimum.at(far, members, distance[better])
             changed = np.unique(members)
@@ -74,6 +83,7 @@ class Neighbourhood:
             reached = np.union1d(reached, changed)
             if len(reached) > size:
                 reached = reached[np.argpartition(far[reached], size - 1)[:size]]
+                farthest = float(far[reached].max())
             frontier = changed[far[changed] <= far[reached].max()]
             if not len(frontier):
                 break
@@ -89,20 +99,42 @@ class Neighbourhood:
         lines = []
         width = max(2, round(size ** (1 / max(len(relations), 1))) - 1)
         for relation in relations.tolist():
-            members = self.members.row(relation)
+            members = self._short(free).row(relation)
             members = members[self.usable[members] & (members != cell)]
             order = np.argsort(self._steps(members, level, free), kind="stable")
             lines.append(members[order[:width]])
         part = np.unique(np.concatenate([np.array([cell]), *lines]))
         for depth in range(2, self.most + 1):
-            touched = np.unique(self.relations.of(part)[0])
-            shared, counts = np.unique(self.members.of(touched)[0], return_counts=True)
+            shared, counts = self._crossing(part, free)
             corner = shared[(counts >= depth) & self.usable[shared]]
             larger = np.union1d(part, corner)
             if len(larger) == len(part) or len(larger) > 2 * size:
                 break
             part = larger
         return part
+
+    def _short(self, free: Booleans) -> "Lists":
+        """The members of each relation; of a long one the cheapest, found anew when many more are suppressed."""
+        if self.longest <= MAX_MEMBERS:
+            return self.members
+        if self.short is None or int(free.sum()) > self.suppressed * (1 + MAX_FRESH_SHARE):
+            self.suppressed = int(free.sum())
+            counts = np.diff(self.members.starts)
+            row, price = np.repeat(np.arange(len(counts)), counts), np.where(free | ~self.usable, 0.0, self.cost)
+            price = np.where(self.usable, price, np.inf)[self.members.indices]
+            order = np.lexsort((price, row))
+            self.short = self.members.some(order[np.arange(len(order)) - self.members.starts[row] < MAX_MEMBERS], row)
+        return self.short
+
+    def _crossing(self, cells: Integers, free: Booleans) -> tuple[Integers, Integers]:
+        """The members of all relations of some cells, and in how many of these each is."""
+        touched = np.unique(self.relations.of(cells)[0])
+        members = np.unique(self._short(free).of(touched)[0])
+        self.touched[touched] = True
+        relations, counts = self.relations.of(members)
+        many = np.add.reduceat(self.touched[relations].astype(np.int64), np.cumsum(counts) - counts)
+        self.touched[touched] = False
+        return members, many
 
     def _steps(self, cells: Integers, level: float, free: Booleans) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -116,6 +148,14 @@ class Lists:
 
     def __init__(self, matrix: Any) -> None:
         self.starts, self.indices, self.data = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+
+    def some(self, places: Integers, row: Integers) -> "Lists":
+        """The same with some entries alone, given by their places and rows."""
+        fewer = copy(self)
+        counts = np.bincount(row[places], minlength=len(self.starts) - 1)
+        fewer.starts = np.concatenate([[0], np.cumsum(counts)])
+        fewer.indices, fewer.data = self.indices[places], self.data[places]
+        return fewer
 
     def row(self, number: int) -> Integers:
         return np.asarray(self.indices[self.starts[number] : self.starts[number + 1]])
@@ -131,3 +171,22 @@ class Lists:
         counts = self.starts[rows + 1] - starts
         before = np.cumsum(counts) - counts
         return np.repeat(starts - before, counts) + np.arange(counts.sum()), counts
+
+
+def living(matrix: Any) -> Booleans:
+    """Columns that are not alone in any row, once those that are have gone. O(entries) for each round of leaving."""
+    entries = matrix.tocoo()
+    return living_entries(entries.row, entries.col, *matrix.shape)
+
+
+def living_entries(rows: Integers, columns: Integers, relations: int, cells: int) -> Booleans:
+    """The same for entries given by their rows and columns."""
+    alive = np.ones(cells, dtype=np.bool_)
+    while True:
+        count = np.bincount(rows, minlength=relations)
+        lone = columns[count[rows] == 1]
+        if not len(lone):
+            return alive
+        alive[lone] = False
+        live = alive[columns]
+        rows, columns = rows[live], columns[live]

@@ -384,6 +384,7 @@ class CutSearch:
         cover.protect(progress)
         finder.cost = cost
         cover.improve(progress)
+        cover.complete(progress)
         if cover.total < old.total:
             self.best = cover
 

@@ -17,6 +17,8 @@ from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 
 SHORTFALL = 1e-9
 """Share of its level by which a move may fall short: rounding, not disclosure."""
+LEVEL_TOLERANCE = 1e-6
+"""The same where contributors are asked about, whose moves are taken from several searches."""
 MOVE_TOLERANCE = 1e-7
 """Share of the level below which a move of another cell is the solver's rounding."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.ground.arrays import Floats
-from equipoise.tables._suppression.cheapest_move import living
+from equipoise.tables._suppression.neighbourhood import living
 
 PUSHES, PUSH, ENOUGH, CLIP = 8, 4.0, 1.3, 0.5
 """Projections; multiples of the share that a cell is pushed to, and from which it is left alone; entries kept."""

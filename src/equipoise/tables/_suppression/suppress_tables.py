@@ -14,13 +14,14 @@ from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
-from equipoise.ground.progress import Progress, Stoppable, signs_of_life
+from equipoise.ground.progress import Progress, Stoppable, TimeLeft, signs_of_life
 from equipoise.methods.method import label
 from equipoise.tables._suppression.contributor_knowledge import counted
 from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks, with_ends
 from equipoise.tables._suppression.insider_guard import widened
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
+from equipoise.tables._suppression.remembered_moves import Moves, moves_of, remember
 from equipoise.tables._suppression.rounded_cells import rounded_published
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
     from equipoise.tables.suppress import Suppress
 
 
+STAGE_SHARES = {
+    "looking": 0.02, "meeting many demands": 0.08, "looking for cutting planes": 0.1, "finding cells": 0.2,
+    "taking out": 0.2, "finding cells to suppress for": 0.02, "proving": 0.13, "auditing": 0.1,
+    "suppressing more": 0.15,
+}  # fmt: skip
+"""Share of the time that each stage takes, about: as measured on large tables in three to five dimensions."""
+LARGEST_COST = 1000.0
 MAX_ROUNDS = 5
 """How often a pattern is made again because an earlier secondary cell could be computed with it."""
 LEAST_MOVE = 1e-4
@@ -38,10 +46,11 @@ LEAST_MOVE = 1e-4
 def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
     """The tables with primary and the cheapest secondary suppression, protected together and proven.
 
-    There is a sign of life every second. When `progress` says stop, the pattern is completed by the quick way: the
-    first moves that protect, nothing made cheaper; the law says so.
+    There is a sign of life every second, with an estimate of the time left. When `progress` says stop, the pattern is
+    completed by the quick way: the first moves that protect, nothing made cheaper; the law says so.
     """
-    with signs_of_life(progress, "looking at the table") as alive:
+    timed = TimeLeft(progress, STAGE_SHARES) if progress is not None else None
+    with signs_of_life(timed, "looking at the table") as alive:
         stoppable = Stoppable(alive) if alive is not None else None
         union, pattern = _together(tables, mask, stoppable)
     early = stoppable is not None and stoppable.stopped
@@ -78,7 +87,7 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
                 union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper, cost=costs, low=low, high=high,
                 forced=((hidden_before | secondary) & ~zeros & ~flagged) | union.atoms, forbidden=published,
                 singletons=union.knowers if mask.singletons and mask.method == "optimal" else None,
-                method=mask.method, seconds=mask.seconds, progress=progress,
+                method=mask.method, seconds=mask.seconds, bounded=not mask.singletons, progress=progress,
             )  # fmt: skip
             exact = _computed(union, pattern, low, high, earlier)
             if not exact.any():
@@ -90,25 +99,28 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
             )
     except InfeasibleError as problem:
         raise InfeasibleError(_infeasible_text(union, problem, earlier)) from None
+    moves: Moves = []
     if mask.singletons and flagged.any():
         system = SuppressionTable.of(union.additive, union.values, low, high)
         levels = tuple(np.where(flagged, level, 0.0) for level in (lower, upper))
         alive = progress if progress is None else progress.going_on
-        pattern = _guarded(
+        pattern, moves = _guarded(
             tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive
         )
         stays = secondary | (hidden_before & ~zeros)
         pattern = replace(pattern, suppressed=pattern.suppressed | stays)
+    remember(union.values, pattern.suppressed, [*moves_of(pattern.witnesses), *moves], moves)
     return union, pattern
 
 
 def _guarded(
     tables: Sequence[Table], union: Union, system: SuppressionTable, pattern: Suppression, *, usable: Any,
     levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None,
-) -> Suppression:  # fmt: skip
+) -> tuple[Suppression, Moves]:  # fmt: skip
     """The pattern with what else it takes against those who contribute to these tables, and to earlier ones.
 
-    Where earlier tables do not say who contributes to them the new ones are widened by themselves.
+    And the moves that prove it. Where earlier tables do not say who contributes to them the new ones are widened by
+    themselves.
     """
     own, cells = union, np.arange(union.cells)
     if len(union.tables) > len(tables) and not tell_contributors(union):
@@ -122,7 +134,8 @@ def _guarded(
     below, above = (np.where(own.atoms, 0.0, level[cells]) for level in levels)
     guarded = widened(
         own, system, pattern.suppressed[cells] | own.atoms, usable[cells] | own.atoms, below=below, above=above,
-        cost=np.where(own.atoms, 0.0, costs[cells]), coalition=mask.coalition, work=pattern.work, progress=progress,
+        cost=_unit_free(np.where(own.atoms, 0.0, costs[cells])), coalition=mask.coalition, work=pattern.work,
+        moves=moves_of(pattern.witnesses) if own is union else None, progress=progress,
     )  # fmt: skip
     if own is union:
         suppressed, weaker = guarded.suppressed, guarded.weaker
@@ -130,7 +143,13 @@ def _guarded(
         suppressed, weaker = pattern.suppressed.copy(), cells[guarded.weaker]
         suppressed[cells[guarded.suppressed & ~own.atoms]] = True
     spent = float(costs[suppressed & ~pattern.primary].sum())
-    return replace(pattern, suppressed=suppressed, weaker=weaker, cost=spent)
+    moves = guarded.moves if own is union else [(cells[c], by) for c, by in guarded.moves if not own.atoms[c].any()]
+    return replace(pattern, suppressed=suppressed, weaker=weaker, cost=spent), moves
+
+
+def _unit_free(costs: Floats) -> Floats:
+    """Costs of at most `LARGEST_COST`, for the solver's tolerances are absolute and the unit must not matter."""
+    return costs * (LARGEST_COST / max(float(costs.max(initial=0.0)), np.finfo(np.float64).tiny))
 
 
 def tell_contributors(union: Union) -> bool:

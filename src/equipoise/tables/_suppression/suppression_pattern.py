@@ -24,7 +24,7 @@ from equipoise.tables._suppression.problem import (
 
 MAX_ROUNDED_DEMANDS = 4_000
 """Demands up to which the relaxed problem is looked at first, in the fast way: each round asks for all of them."""
-MAX_RELAXED_WORK = 300_000_000
+MAX_RELAXED_WORK = 60_000_000
 """Work the relaxed problem may take in the fast way."""
 
 
@@ -91,16 +91,17 @@ class Suppression:
 def suppress(
     additive: Additive, values: Any, primary: Any, *, lpl: Any = 0.0, upl: Any = 0.0, spl: Any = 0.0, cost: Any = None,
     low: Any = 0.0, high: Any = np.inf, forced: Any = None, forbidden: Any = None, singletons: Any = None,
-    method: Literal["fast", "optimal"] = "fast", seconds: float = 300.0, gap: float = 0.0,
+    method: Literal["fast", "optimal"] = "fast", seconds: float = 300.0, gap: float = 0.0, bounded: bool = True,
     progress: Progress | None = None,
 ) -> Suppression:  # fmt: skip
     """Suppress further cells so that every primary can be `lpl` lower and `upl` higher, as far as an attacker can tell.
 
-    `fast` meets one demand after the other by its cheapest move, takes out what can be had cheaper and, where that was
-    quick, rounds the relaxed problem. `optimal` adds cutting planes until the cheapest pattern is proven or so many
-    `seconds` of CPU are spent or the `gap` is reached; `bound` says what was proven. A sliding level is met by raising
-    the others (`Demands.of`). `singletons` numbers the contributor who is alone in a cell (or marks such cells):
-    against him, too, who knows his own cells, all other primaries are protected, to their levels where any pattern can
+    `fast` meets one demand after the other by its cheapest move, takes out what can be had cheaper and, where it is
+    `bounded` and that was quick, rounds the relaxed problem. `optimal` adds cutting planes until the cheapest pattern
+    is proven or so many `seconds` of CPU are spent or the `gap` is reached; `bound` says what was proven. A sliding
+    level is met by raising the others (`Demands.of`). `singletons` numbers the contributor who is alone in a cell (or
+    marks such cells): against him, too, who knows his own cells, all other primaries are protected, to their levels
+    where any pattern can
     (`Knowers` says what else). `cost` defaults to the value. Deterministic, unless the seconds run out. A primary
     without levels is suppressed, not protected. When `progress` says stop while a pattern that protects is being made
     cheaper, that pattern is the answer; before, `Cancelled` is raised, or with `Stoppable` progress the rest of the
@@ -131,14 +132,19 @@ def suppress(
     cover, bound = Cover(wanted, finder, hidden | must), 0.0
     separator = Separator(inner, wanted, ~may_not, cover.fixed, finder.cost, cover.knowers)
     search = CutSearch(cover, separator, ~may_not, seconds, gap)
-    if method == "fast" and not finder.hurry and len(wanted) <= MAX_ROUNDED_DEMANDS:
+    relaxed = method == "fast" and bounded and not finder.hurry and len(wanted) <= MAX_ROUNDED_DEMANDS
+    if relaxed:
         _charge_as_relaxed(cover, search, progress)
     cover.protect(progress)
     finder.cost = cover.cost
     try:
         if not finder.hurry:
             cover.improve(progress)
-        if cover.total > 0 and not finder.hurry:
+    except Cancelled:
+        finder.hurry = True
+    cover.complete(progress)
+    try:
+        if cover.total > 0 and not finder.hurry and (relaxed or method == "optimal"):
             for optimum in search.run(progress) if method == "optimal" else search.settled(progress):
                 cover, bound = optimum.cover, optimum.bound
     except Cancelled:

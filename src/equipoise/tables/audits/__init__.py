@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from equipoise.tables.audits.certificate import Attackers as Attackers
     from equipoise.tables.audits.certificate import Certificate as Certificate
     from equipoise.tables.audits.certificate import certify as certify
+    from equipoise.tables.audits.certificate import certify_counts as certify_counts
     from equipoise.tables.audits.certificate import suppression_attackers as suppression_attackers
     from equipoise.tables.audits.exposure import Exposure as Exposure
     from equipoise.tables.audits.exposure import exposure as exposure

@@ -18,8 +18,11 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution, Unbounded
 from equipoise.tables._suppression.bulk_moves import capped
-from equipoise.tables._suppression.feasible_moves import hanging_together
+from equipoise.tables._suppression.circuit_moves import CircuitMoves
+from equipoise.tables._suppression.feasible_moves import WHOLE_TOLERANCE, hanging_together
 from equipoise.tables._suppression.problem import SuppressionTable, filled, marked, typical
+from equipoise.tables._suppression.remembered_moves import Moves, reached
+from equipoise.tables.audits.merged_unknowns import folded, reduced
 
 BOUND_TOLERANCE = 1e-8
 """Share of the typical room within which two bounds are equal."""
@@ -29,6 +32,8 @@ BOUND_ROUNDS = 4
 """Times that bounds are passed on through the relations."""
 MANY_UNKNOWNS = 1_500
 """Unknowns that hang together from which on bounds are first looked for many at once, by interior point."""
+MANY_ENTRIES = 500_000
+"""The same for unknowns times relations: in four and more dimensions a program over few cells has many relations."""
 MAX_SWEEPS = 12
 """Such programs at most."""
 MAX_ALONE = 60
@@ -43,6 +48,10 @@ MAX_EXACT_ENTRIES = 10_000_000
 """Unknowns times relations of a component of many up to which its bounds are looked for one by one."""
 MAX_WHOLE = 3_000
 """Unknowns up to which whole numbers are asked for."""
+MAX_CORNERS = 4
+"""Corners that are looked at for whole numbers before a program in whole numbers."""
+MAX_ELIMINATIONS, MAX_CIRCUIT_UNKNOWNS = 6, 600
+"""Orders in which relations are eliminated for tables of whole numbers, and unknowns up to which."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +82,7 @@ class AttackerIntervals:
 def audit(
     additive: Additive, values: Any, suppressed: Any, *, low: Any = 0.0, high: Any = np.inf, integer: bool = False,
     progress: Progress | None = None, targets: Any = None, enough: tuple[Any, Any] | None = None,
+    moves: Moves | None = None,
 ) -> AttackerIntervals:  # fmt: skip
     """The exact interval of every suppressed cell, for an attacker who knows low <= x <= high beforehand.
 
@@ -82,7 +92,8 @@ def audit(
     together, `enough` says how far each cell must fall and rise: bounds beyond that are not looked for further (`inner`
     marks them), which is all that protection levels ask. Cost: at most two programs for each target, in the component
     it is in; in such large ones a dozen for all, then one by one up to a fixed amount of work: what is left is given as
-    far as it was found, never too wide.
+    far as it was found, never too wide. `moves` are guesses of possible tables, as changes to the true one: what they
+    attain is not looked for again.
 
     Misleads when the attacker knows more than the limits say.
 
@@ -107,7 +118,10 @@ def audit(
     ends = [np.minimum(endless, filled(x, table.cells, "enough")) for x in enough] if enough else [endless, endless]
     wanted = system.wanted(endless[cells], endless[cells]), system.wanted(ends[0][cells], ends[1][cells])
     inner = np.zeros(len(cells), dtype=np.bool_)
-    for component in system.components(wanted, progress, MAX_WHOLE if integer else MANY_UNKNOWNS):
+    attained = reached(table, hidden, [] if integer or moves is None else moves)
+    for component in system.components(wanted, progress, integer):
+        own = cells[component.columns]
+        component.least, component.most = -attained[0][own], attained[1][own]
         programs += component.settle(integer, budget)
         system.down[component.columns], system.up[component.columns] = -component.least, component.most
         inner[component.columns] = component.inner
@@ -145,7 +159,7 @@ class _System:
         rise, fall = table.up[cells[live]] / size, table.down[cells[live]] / size
         np.minimum.at(up, owner[live], np.where(flip, fall, rise))
         np.minimum.at(down, owner[live], np.where(flip, rise, fall))
-        return cls(_folded(table.additive.base[:, cells], owner, factor), owner, factor, up, down)
+        return cls(folded(table.additive.base[:, cells], owner, factor), owner, factor, up, down)
 
     def wanted(self, fall: Floats, rise: Floats) -> tuple[Floats, Floats]:
         """How far each unknown must fall and rise at most, so that its cells do."""
@@ -157,21 +171,21 @@ class _System:
         return down, up
 
     def components(
-        self, wanted: tuple[tuple[Floats, Floats], tuple[Floats, Floats]], progress: Progress | None, many: int
+        self, wanted: tuple[tuple[Floats, Floats], tuple[Floats, Floats]], progress: Progress | None, whole: bool
     ) -> "Iterator[_Component]":
         """Connected components of unknowns that share relations; an unknown in none keeps its bounds.
 
-        `wanted` says how far each must fall and rise in components of at most so `many` unknowns, and in larger ones.
+        `wanted` says how far each must fall and rise in small components (all in `whole` numbers), and in large ones.
         """
         matrix = self.matrix[np.flatnonzero(np.diff(self.matrix.indptr))].tocsc()
         columns = np.flatnonzero(np.diff(matrix.indptr))
         groups = hanging_together(matrix[:, columns])
         for number, group in enumerate(columns[part] for part in groups):
             report(progress, number, len(groups), "computing the attacker's intervals")
-            fall, rise = wanted[len(group) > many]
-            yield _Component(
-                matrix[:, group].tocsr(), group, -self.down[group], self.up[group], -fall[group], rise[group]
-            )
+            part = _Component(matrix[:, group].tocsr(), group, -self.down[group], self.up[group])
+            fall, rise = wanted[part.large and not whole]
+            part.fall, part.rise = -fall[group], rise[group]
+            yield part
 
     def spread(self) -> tuple[Floats, Floats]:
         """How far each cell can fall and rise."""
@@ -180,59 +194,12 @@ class _System:
         return size * np.where(flip, up, down), size * np.where(flip, down, up)
 
 
-def reduced(matrix: Any) -> tuple[Integers, Floats]:
-    """Merge unknowns: y_j = factor_j z_owner(j), factor 0 for one that a relation fixes. O(entries) for each round."""
-    count = matrix.shape[1]
-    owner, factor = np.arange(count), np.ones(count)
-    while True:
-        folded = _folded(matrix, owner, factor)
-        terms = np.diff(folded.indptr)
-        alone = folded.indices[folded.indptr[:-1][terms == 1]]
-        if len(alone):
-            factor[np.isin(owner, alone)] = 0.0
-            continue
-        first = folded.indptr[:-1][terms == 2]
-        if not len(first):
-            return owner, factor
-        owners, merged, ratio = _pairs(folded, first)
-        into, by = np.arange(count), np.ones(count)
-        into[merged], by[merged] = owners, ratio
-        factor *= by[owner]
-        owner = into[owner]
-
-
-def _pairs(folded: Any, first: Integers) -> tuple[Integers, Integers, Floats]:
-    """From relations p z_a + q z_b = 0: the larger number of each pair as a multiple of the smaller, no chains."""
-    one, two = folded.indices[first], folded.indices[first + 1]
-    p, q = folded.data[first], folded.data[first + 1]
-    swap = one > two
-    owners, merged = np.where(swap, two, one), np.where(swap, one, two)
-    ratio = np.where(swap, -q / p, -p / q)
-    merged, at = np.unique(merged, return_index=True)
-    owners, ratio = owners[at], ratio[at]
-    free = np.isin(owners, merged, invert=True)
-    return owners[free], merged[free], ratio[free]
-
-
-def _folded(matrix: Any, owner: Integers, factor: Floats) -> Any:
-    import scipy.sparse as sparse
-
-    count = len(owner)
-    folded = sparse.csr_array(matrix @ sparse.csr_array((factor, (np.arange(count), owner)), shape=(count, count)))
-    folded.data[np.abs(folded.data) < 1e-9] = 0.0
-    folded.eliminate_zeros()
-    folded.sort_indices()
-    return folded
-
-
 class _Component:
     """Unknowns that hang together, with the least and the most each can be once `settle` has run."""
 
-    def __init__(
-        self, matrix: Any, columns: Integers, low: Floats, high: Floats, fall: Floats, rise: Floats
-    ) -> None:  # fmt: skip
+    def __init__(self, matrix: Any, columns: Integers, low: Floats, high: Floats) -> None:
         self.matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
-        self.columns, self.low, self.high, self.fall, self.rise = columns, low, high, fall, rise
+        self.columns, self.low, self.high, self.fall, self.rise = columns, low, high, low, high
         widths = (high - low)[np.isfinite(high - low) & (high > low)]
         self.unit = float(np.median(widths)) if len(widths) else 1.0
         self.least, self.most = np.zeros(len(columns)), np.zeros(len(columns))
@@ -243,7 +210,7 @@ class _Component:
         """Find the bounds that are wanted; says how many programs that took."""
         if whole and len(self.columns) > MAX_WHOLE:
             raise ParameterError(f"An audit in whole numbers takes up to {MAX_WHOLE:,} unknowns that hang together.")
-        self.solved, many = 0, len(self.columns) > MANY_UNKNOWNS and not whole
+        self.solved, many = 0, self.large and not whole
         if many:
             self._sweep_inside(budget.progress)
         affordable = not many or len(self.columns) * self.matrix.shape[0] <= MAX_EXACT_ENTRIES
@@ -253,6 +220,11 @@ class _Component:
         self.inner = (short[0] & ~self.solved_up) | (short[1] & ~self.solved_down)
         self.least, self.most = np.maximum(self.least, self.low), np.minimum(self.most, self.high)
         return self.solved
+
+    @property
+    def large(self) -> bool:
+        """Whether bounds are first looked for many at once."""
+        return len(self.columns) > MANY_UNKNOWNS or len(self.columns) * self.matrix.shape[0] > MANY_ENTRIES
 
     @property
     def _slack(self) -> float:
@@ -270,6 +242,8 @@ class _Component:
         self.program.sharpen()
         if many and budget.progress is not None:
             self.program.watch(budget.progress, "computing the attacker's intervals")
+        if whole and len(self.columns) <= MAX_CIRCUIT_UNKNOWNS:
+            self._by_circuits()
         if not whole and not many:
             self._sweep()
         for column in np.flatnonzero(self._open(1.0) | self._open(-1.0)).tolist():
@@ -336,10 +310,50 @@ class _Component:
         if answer is None:
             side[column] = sign * np.inf
             return
-        if whole and np.abs(answer.values * self.unit - np.round(answer.values * self.unit)).max() > 1e-6:
-            self._extreme_whole(column, sign)
+        values = answer.values * self.unit
+        if whole and np.abs(values - np.round(values)).max() > WHOLE_TOLERANCE:
+            far = np.floor(sign * values[column] + WHOLE_TOLERANCE)
+            if sign * side[column] < far and not self._corner_at(column, sign * far):
+                self._extreme_whole(column, sign)
             return
-        self._note(answer)
+        self._attained(values)
+
+    def _corner_at(self, column: int, value: float) -> bool:
+        """Look for a table of whole numbers at corners of those with a value of one unknown; False when none is one."""
+        spot, every, draw = np.array([column]), np.arange(len(self.columns)), np.random.default_rng(column)
+        self.program.bound(spot, *(np.array([value / self.unit]),) * 2)
+        whole = False
+        for _ in range(MAX_CORNERS):
+            self.program.charge(every, draw.integers(-2, 3, len(every)).astype(np.float64))
+            answer = self._solve(self.program)
+            if answer is None:
+                break
+            values = answer.values * self.unit
+            whole = bool(np.abs(values - np.round(values)).max() <= WHOLE_TOLERANCE)
+            if whole:
+                self._attained(np.round(values))
+                break
+        self.program.charge(every, np.zeros(len(every)))
+        self.program.bound(spot, self.low[spot] / self.unit, self.high[spot] / self.unit)
+        return whole
+
+    def _by_circuits(self) -> None:
+        """Tables of whole numbers by elimination, each taken both ways as far as rooms go."""
+        moves = CircuitMoves(np.arange(len(self.columns)), self.matrix, np.zeros(len(self.columns), dtype=np.bool_))
+        for number in range(MAX_ELIMINATIONS):
+            change = moves.basis(number)
+            change = change[(np.abs(change - np.round(change)) <= WHOLE_TOLERANCE).all(axis=1)].round()
+            for sign in (1.0, -1.0):
+                room = np.where(sign * change > 0, self.high, -self.low)
+                times = np.divide(room, np.abs(change), out=np.full(change.shape, np.inf), where=change != 0)
+                often = np.floor(times.min(axis=1) + WHOLE_TOLERANCE)
+                self._attained(sign * change[np.isfinite(often)] * often[np.isfinite(often), None])
+
+    def _attained(self, tables: Floats) -> None:
+        """Note one table, or several (rows)."""
+        tables = np.atleast_2d(tables)
+        self.most = np.maximum(self.most, tables.max(axis=0, initial=0.0))
+        self.least = np.minimum(self.least, tables.min(axis=0, initial=0.0))
 
     def _extreme_whole(self, column: int, sign: float) -> None:
         cost = np.zeros(len(self.columns))
@@ -348,8 +362,7 @@ class _Component:
         program.whole(np.arange(len(cost)))
         answer = self._solve(program)
         if answer is not None:
-            side = self.most if sign > 0 else self.least
-            side[column] = np.round(answer.values[column])
+            self._attained(np.round(answer.values))
 
     def _solve(self, program: Program) -> Solution | None:
         """The best table, or None where there is no limit."""
@@ -361,8 +374,7 @@ class _Component:
 
     def _note(self, answer: Solution | None) -> None:
         if answer is not None:
-            self.most = np.maximum(self.most, answer.values * self.unit)
-            self.least = np.minimum(self.least, answer.values * self.unit)
+            self._attained(answer.values * self.unit)
 
 
 def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Floats) -> Booleans:

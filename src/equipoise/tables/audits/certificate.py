@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import amount
+from equipoise.data.cells import amount, may_be_negative
 from equipoise.data.tables.a_priori import SAFE, a_priori
+from equipoise.data.tables.keyed_cells import count_variables, count_view
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.signed_relations import HOLDER_IS_RECORD
 from equipoise.data.tables.table import Table
-from equipoise.ground.progress import Progress, Stoppable, signs_of_life
+from equipoise.ground.arrays import Floats
+from equipoise.ground.progress import Progress, Stoppable, TimeLeft, signs_of_life
 from equipoise.methods.method import Rule
 from equipoise.tables._suppression.contributor_knowledge import counted, least_known
 from equipoise.tables._suppression.guarded_cells import suppression_of
 from equipoise.tables._suppression.problem import typical
-from equipoise.tables.audits.changed_tables import guarded, narrowed
+from equipoise.tables.audits.changed_tables import guarded, narrowed, narrowed_counts
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.largest_contribution import guess_notes
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, Attacker, audit
@@ -28,8 +30,12 @@ WITH_TABLES = {
     "coalition": "several together, as many as above, who are alone in cells and have",
 }
 """Who has earlier tables as well, by kind."""
+STAGE_SHARES = {"auditing what": 0.02, "computing": 0.28, "proving": 0.3, "auditing against": 0.4}
+"""Share of the time that each stage of an audit takes."""
 TOO = "of this data too"
+SAME_RECORDS = "somebody who knows which records are in the cells, himself too, beyond what their labels say"
 ABSENT = "contributors to earlier tables whose records are not in this one, or were revised"
+SIGNS = "somebody who knows which suppressed numbers are negative"
 OTHER_TABLES = "somebody who has other tables of this data (no register given)"
 
 
@@ -56,8 +62,9 @@ class Attackers:
         return (*self.against, *(f"{who}, some cells to less than their full level" for who in self.less))
 
     def with_tables(
-        self, earlier: int, insiders: Mapping[str, tuple[int, int]] | None = None, *, absent: bool = False
-    ) -> "Attackers":
+        self, earlier: int, insiders: Mapping[str, tuple[int, int]] | None = None, *, absent: bool = False,
+        by_labels: bool = False,
+    ) -> "Attackers":  # fmt: skip
         """After an audit together with so many earlier tables of a register, by an outsider and these `insiders`.
 
         For each kind: how many sensitive cells they know exactly, and how many too closely.
@@ -74,6 +81,7 @@ class Attackers:
         open_to = [f"contributors who use {tables} too"] if insiders is None else []
         open_to += [f"contributors who share cells and use {tables} too"] if insiders and len(insiders) == 1 else []
         open_to += [ABSENT] if absent else []
+        open_to += [f"{SAME_RECORDS} (of an earlier table the records are not known)"] if by_labels else []
         return Attackers(
             (*self.against, *full), (*self.less, *short), (*self.short, *(_keeping_less(n) for n in short.values())),
             (*rest, *open_to, "somebody who has tables of this data that are not in the register"),
@@ -133,9 +141,10 @@ AUDIT_COLUMNS = ("status", "value", "against", "lower", "upper", "exact", "expos
 def certify(released: Table, rule: Rule | None, progress: Progress | None = None) -> Certificate:
     """Audit a table: its suppressed cells where it has any, else all that the rule flags, or small ones without it.
 
-    There is a sign of life every second; an audit cannot be stopped.
+    There is a sign of life every second, with an estimate of the time left; an audit cannot be stopped.
     """
-    with signs_of_life(progress, "auditing what is published") as alive:
+    timed = TimeLeft(progress, STAGE_SHARES) if progress is not None else None
+    with signs_of_life(timed, "auditing what is published") as alive:
         return _certified(released, rule, Stoppable(alive).going_on if alive is not None else None)
 
 
@@ -222,8 +231,13 @@ def _not_covered(
         "contributors who know their part of a cell (the table does not say the largest)":
             told and "lone contributor" in covered and "contributor" not in covered,
         "coalitions" if size == 1 else f"coalitions of more than {size}": True,
+        "holdings that are all of a cell together (of a ready table it is not known which are)":
+            size > 1 and union.contributors is None and any("holder" in t.more.columns for t in union.tables),
         "holdings (no column of holdings given)": holdings,
         "somebody who knows values roughly beforehand": not limits,
+        SIGNS: any(may_be_negative(table).any() for table in union.tables),
+        f"{SAME_RECORDS} (of ready tables and relations the records are not known)": union.by_labels,
+        "somebody who adds up classes of records that the tables share (there are too many)": not union.complete,
         OTHER_TABLES: True,
     }  # fmt: skip
     return tuple(who for who, missing in phrases.items() if missing)
@@ -248,12 +262,21 @@ def _declared_safe(released: Table, rule: Rule | None) -> tuple[str, ...]:
     return (f"{many:,} cells that the rule calls sensitive were said to be safe beforehand: they were not protected.",)
 
 
-def changed_cells(released: Table, rule: Rule | None) -> Certificate:
+def certify_counts(released: Table, rule: Rule | None) -> dict[str, Certificate]:
+    """The certificate of each count variable of a table, for who has all of them and the counts of records."""
+    names, ranges = count_variables(released), narrowed_counts(released)[1:]
+    views = zip(names, ranges, strict=True)
+    return {name: changed_cells(count_view(released, name), rule, one) for name, one in views}
+
+
+def changed_cells(
+    released: Table, rule: Rule | None, ranges: tuple[Floats, Floats, tuple[str, ...]] | None = None
+) -> Certificate:
     """A row per cell that needs protection: what it can be given what is published and how far each may be changed.
 
-    Whose intervals these are stands at `tables.audits.changed_tables.narrowed`.
+    Whose intervals these are stands at `tables.audits.changed_tables.narrowed`, where they are not given.
     """
-    low, high, notes = narrowed(released)
+    low, high, notes = narrowed(released) if ranges is None else ranges
     sensitive, below, above = guarded(released, rule)
     value = amount(released)
     exposed = Exposure(sensitive, value, low, high, below, above)

@@ -6,7 +6,9 @@ import numpy as np
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.a_priori import PUBLISHED, a_priori
+from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.cell_status import marked, structural
+from equipoise.data.tables.keyed_cells import count_view
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
 from equipoise.ground.arrays import Booleans, Floats
@@ -48,14 +50,51 @@ def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
     relations: two linear programs for each cell. Misleads when he knows that counts are whole, or how likely a change
     is: then the interval is not all that he knows.
     """
-    value = amount(table)
-    low, high = limits(table)
-    low, high = np.minimum(low, value), np.where(structural(table), value, np.maximum(high, value))
+    if counts := narrowed_counts(table):
+        return counts[0]
+    value, low, high = _alone(table)
     if len(table) > MAX_CELLS:
         note = f"The relations of a table of more than {MAX_CELLS:,} cells were not used to narrow its intervals."
         return low, high, (note,)
     intervals = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
     return intervals.lower, intervals.upper, notes(table)
+
+
+def _alone(table: Table) -> tuple[Floats, Floats, Floats]:
+    """The value of each cell, and the least and the most that it can be by itself."""
+    value = amount(table)
+    low, high = limits(table)
+    return value, np.minimum(low, value), np.where(structural(table), value, np.maximum(high, value))
+
+
+def narrowed_counts(table: Table) -> list[tuple[Floats, Floats, tuple[str, ...]]]:
+    """`narrowed` for the records and each of the count variables, for who has all of them; nothing without any.
+
+    Who is counted is one of the records: in an inner cell with x records, x_f of whom have f, x = x_f + r_f with a rest
+    r_f of at least 0, and all of them add up. Beyond `MAX_CELLS` cells of all each is told by itself.
+    """
+    names = tuple(table.history[-1].parameters.get("counts", ()))
+    if not names:
+        return []
+    parts = [_alone(view) for view in (table, *(count_view(table, name) for name in names))]
+    cells, inner = len(table), np.flatnonzero(table.inner)
+    if cells * len(parts) > MAX_CELLS:
+        note = f"Counts of more than {MAX_CELLS:,} cells together were not held against each other, nor added up."
+        return [(low, high, (note,)) for _, low, high in parts]
+    value, low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
+    rest = np.concatenate([parts[0][0][inner] - part[0][inner] for part in parts[1:]])
+    places = [cells * i + np.arange(cells) for i in range(len(parts))]
+    size = len(value) + len(rest)
+    own = Additive.linked([additive(table)] * len(parts), places, size)
+    members = np.concatenate([place[inner] for place in places[1:]])
+    sums = zip(np.tile(inner, len(names)), members, len(value) + np.arange(len(rest)), strict=True)
+    system = own.joined(Additive.of([([*map(int, members)], (-1.0, 1.0, 1.0)) for members in sums], size))
+    low, high = (np.concatenate([side, np.full(len(rest), end)]) for side, end in ((low, 0.0), (high, np.inf)))
+    targets = np.arange(size) < len(value)
+    ranges = audit(
+        system, np.concatenate([value, rest]), np.ones(size, dtype=np.bool_), low=low, high=high, targets=targets
+    )
+    return [(ranges.lower[place], ranges.upper[place], ()) for place in places]
 
 
 def notes(table: Table) -> tuple[str, ...]:

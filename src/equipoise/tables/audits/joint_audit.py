@@ -54,7 +54,8 @@ class JointAudit:
     `changed` counts the cells that were published before with another change; `complete` says that every sum that
     follows from the records was used (`Union`). `insiders` has for each kind of contributors how many sensitive cells
     somebody knows exactly, and too closely; None where that was not asked. `absent` says that some contributors are in
-    earlier tables alone, so that of their part in a cell nothing is known.
+    earlier tables alone, so that of their part in a cell nothing is known; `by_labels` that the records of some tables
+    are not known.
     """
 
     exact: int
@@ -64,6 +65,7 @@ class JointAudit:
     complete: bool = True
     insiders: Mapping[str, tuple[int, int]] | None = None
     absent: bool = False
+    by_labels: bool = False
 
     @property
     def known(self) -> int:
@@ -93,7 +95,7 @@ def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
         close = sum(_short(cells.filter(pl.col("table") == i), view) for i, view in enumerate(earlier, start=1))
         exact, exposed = int((cells["exact"] & ~_public_before(union, cells)).sum()), int(cells["exposed"].sum())
         kinds, absent = _insiders(union, new, earlier), union.contributors is not None and union.contributors.absent
-        return JointAudit(exact, exposed + close, True, 0, union.complete, kinds, absent)
+        return JointAudit(exact, exposed + close, True, 0, union.complete, kinds, absent, union.by_labels)
     if other := otherwise(new, earlier):
         return JointAudit(0, 0, True, other)
     return joint([new, *earlier])
@@ -154,7 +156,8 @@ def joint(tables: Sequence[KnownTable]) -> JointAudit:
     union, low, high = intervals(tables)
     counts = [_exact_and_close(view, low[place], high[place]) for view, place in zip(tables, union.places, strict=True)]
     exact, close = (sum(side) for side in zip(*counts, strict=True))
-    return JointAudit(exact, close, union.table_cells <= MAX_CELLS, complete=union.complete)
+    related = union.table_cells <= MAX_CELLS
+    return JointAudit(exact, close, related, complete=union.complete, by_labels=union.by_labels)
 
 
 def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:

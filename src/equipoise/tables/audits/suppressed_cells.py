@@ -105,7 +105,7 @@ def insiders(
     kinds = kinds_of(union, system, suppressed, coalition)
     shy, exact = suppressed & (union.knowers >= 0), _in_whole_numbers(union, suppressed, whole)
     work = InsiderAudit(system, suppressed, below, above, shy=shy, whole=exact, progress=progress)
-    work.learned = recall(system.values, suppressed)
+    work.take_over(recall(system.values, suppressed).contributors)
     chosen = {kind: one for kind, one in kinds.items() if against in ("everybody", kind, kind.split()[0])}
     return {kind: work.against(minds, size, kind) for kind, (minds, size) in chosen.items()}
 
@@ -195,7 +195,7 @@ def intervals(
     enough = tuple(np.where(flagged, np.maximum(level, least), least) for level in (below, above))
     ranges = intervals_of(
         union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms,
-        enough=(enough[0], enough[1]), progress=progress,
+        enough=(enough[0], enough[1]), progress=progress, moves=recall(union.values, hidden).outsider,
     )  # fmt: skip
     return union, ranges
 

@@ -5,7 +5,19 @@ from importlib import import_module
 
 from fastapi import APIRouter
 
-PAGES = "assets", "open_file", "history", "understand", "shape", "balance", "candidates", "tables", "publish", "release"
+PAGES = (
+    "assets",
+    "open_file",
+    "import_file",
+    "history",
+    "understand",
+    "shape",
+    "balance",
+    "candidates",
+    "tables",
+    "publish",
+    "release",
+)
 
 
 def routers() -> Iterator[APIRouter]:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 
+from equipoise.data.roles import Roles
 from equipoise.doors.report.page_parts import bound_words, with_error
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.background_runs import Run
-from equipoise.doors.web.pages.candidates import setup
+from equipoise.doors.web.pages.balance_settings import shown_settings
 from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import balance as work
@@ -20,10 +21,12 @@ from equipoise.doors.web.work import revealing_columns, trial_preview, trials
 from equipoise.doors.web.work.limits import slots, with_bounds, with_preset
 from equipoise.doors.web.work.trials import Plain, PolicyChoice, TrialResults
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
+from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Policy, scored
-from equipoise.presentation.numbers import title, value_text
-from equipoise.search.explain_choice import Choice, refusal
+from equipoise.presentation.numbers import is_share, title, value_text
+from equipoise.search.explain_choice import Choice
 from equipoise.search.risk_utility_map import Axes
+from equipoise.trials.trial import Trial
 
 router = APIRouter()
 MAX_RECORDS_AT_ONCE = 200_000
@@ -43,7 +46,7 @@ def show(request: Request, office: Here, risk: Name = "", utility: Name = "") ->
     """The page: trials and choice, then the settings."""
     if not office.opened:
         return page(request, "unopened.html", "balance", heading="Balance")
-    facts = {**_stage(office, risk, utility), **setup(office)}
+    facts = {**_stage(office, risk, utility), **shown_settings(office)}
     return page(request, "balance.html", "balance", **facts)
 
 
@@ -88,7 +91,7 @@ def choose(request: Request, office: Here, bounds: Bounds, risk: Name = "", util
     choice, was = trials.policy_choice(results, after), trials.policy_choice(results, before)
     axes = trials.axes_of_map(results, before, risk, utility) if trials.has_map(results) else None
     rows = trials.limit_rows(trials.map_spec(results, after, choice, axes)) if axes else {}
-    facts = _choice_facts(results, after, choice, axes)
+    facts = {**_choice_facts(results, after, choice, axes), "steps": _steps(office, choice.trial)}
     changed = limits != plain.get("limits", {})
     return part(request, "balance_choice.html", **facts, rows=rows, changed=changed, was=was)
 
@@ -103,7 +106,7 @@ def keep_limits(
         raise ParameterError("A limit is a number.")
     limits = with_bounds(office.need_file(), office.workspace.folder, values)
     office.edit(request, "Moved the limits", "balance", lambda draft: with_policy(draft, limits=limits))
-    return part(request, "balance_setup.html", **setup(office))
+    return part(request, "balance_setup.html", **shown_settings(office))
 
 
 @router.get("/balance/why", response_class=HTMLResponse)
@@ -116,7 +119,6 @@ def why(request: Request, office: Here) -> HTMLResponse:
     return part(
         request, "balance_why.html", chosen=choice.trial is not None, shifts=firm,
         words=[margin.words() for margin in choice.margins], steps=[step.words() for step in choice.steps],
-        moves=[move.words() for move in choice.moves],
         refused=[(limit.words(), every, alone) for limit, every, alone in choice.refused],
     )  # fmt: skip
 
@@ -184,7 +186,7 @@ def use(request: Request, office: Here, at: Annotated[int, Form(ge=0, le=1_000_0
         "balance",
         lambda draft: with_policy(draft, candidates=[{"masks": masks}], always=None, search=None),
     )
-    return part(request, "balance_setup.html", **setup(office))
+    return part(request, "balance_setup.html", **shown_settings(office))
 
 
 def _quiet(response: HTMLResponse) -> HTMLResponse:
@@ -201,9 +203,10 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     checked = office.ask(work.check)
     limited = bool(with_preset(policy, office.workspace.folder).get("limits"))
     facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not limited, "map": None, "aside": ""}
-    facts |= {"made": None, "stale": ""}
+    facts |= {"made": None, "stale": "", "keyed": bool(policy.get("roles", {}).get("keys")), "assumed": ()}
     if run is None or run.about["data"] != _run_inputs(policy)["data"]:
-        return {**facts, "run": None}
+        ready = limited and not checked["problems"] and "extends" not in policy
+        return {**facts, "run": None, "assumed": office.ask(work.assumed) if ready else ()}
     if run.state != "done":
         settled = run.refused and not office.ask(revealing_columns.declarations)["open"]
         return {**facts, "run": None} if settled else facts
@@ -216,7 +219,8 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     bounds = slots(policy, office.workspace.folder)
     axes = trials.axes_of_map(results, limits, risk, utility) if trials.has_map(results) else None
     facts |= {**_choice_facts(results, limits, choice, axes), "rows": {}, "changed": False, "was": choice}
-    facts["refusal"] = "" if choice.accepted else refusal(results.trials, limits)
+    facts["steps"] = _steps(office, choice.trial)
+    facts["moves"] = [] if choice.accepted else _moves(results, limits)
     facts["slots"] = [slot.to_plain(place) for place, slot in enumerate(bounds)]
     if axes is None:
         return {**facts, "aside": "There is no map: measure a risk and a use, such as uniques and entropy."}
@@ -243,6 +247,25 @@ def _choice_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, a
         row |= {"must": bound_words(limit, score) if limit else ""}
         scores.append({**row, "met": limit is None or limit.holds(score)})
     return {"made": choice, "tried": len(results.trials), "scores": scores}
+
+
+def _moves(results: TrialResults, policy: Policy) -> list[Plain]:
+    """Each limit that alone refuses a trial: what it asks, what it would have to ask, and which trial would pass."""
+    return [
+        {
+            "title": title((score := scored(move.trial, move.limit)).name),
+            "must": bound_words(move.limit, score),
+            "to": SIGN_WORDS[move.to.sign],
+            "bound": f"{100 * move.to.bound:.6g} %" if is_share(score.unit) else f"{move.to.bound:g}",
+            "at": results.places[id(move.trial)],
+        }
+        for move in Choice(results.trials, policy).moves
+    ]
+
+
+def _steps(office: Office, trial: Trial) -> list[str]:
+    roles = Roles.from_plain(office.need_file().get("roles", {}), office.workspace.folder)
+    return trials.steps(trial, roles.hierarchies) or ["nothing: the file as it is"]
 
 
 def _axis_options(results: TrialResults, axes: Axes) -> Plain:

@@ -9,28 +9,33 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 
 from equipoise.doors.web.app_state import Here, Office
+from equipoise.doors.web.pages.balance_settings import (
+    Plain,
+    Steps,
+    candidate_rows,
+    candidates_of,
+    shown_settings,
+    step_lists,
+)
 from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import part
 from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import method_forms, revealing_columns
-from equipoise.doors.web.work.limits import bound_text, known_scenarios, slots, with_limit, with_preset, without_limit
-from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.doors.web.work.limits import bound_text, known_scenarios, with_limit, with_preset, without_limit
+from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
 from equipoise.policies.checks import WAIVABLE_ATTACK, of_candidates, of_limits, of_scenarios
 from equipoise.policies.limits import is_share, tables
 from equipoise.policies.presets import presets, slots_of
-from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Candidate, Intruder, PolicyProblem
 from equipoise.presentation.numbers import title
 from equipoise.recipe.catalogue import build, family, find
 
 router = APIRouter()
-Plain = dict[str, Any]
 Word = Annotated[str, Form(max_length=1000)]
 Words = Annotated[list[Annotated[str, Form(max_length=10_000)]], Form(max_length=500, default_factory=list)]
 Number = Annotated[int, Form(ge=0, le=10_000)]
 Verb = Literal["mask", "measure"]
-Steps = Literal["masks", "then", "always"]
 PAGE_NAME = "balance"
 
 
@@ -47,14 +52,14 @@ def method_form(
     """The form of a method; filled in where it is a step of a candidate already."""
     before: Plain = {}
     if verb == "mask" and candidate >= 0 and step >= 0:
-        before = dict(_step(_step_lists(office, steps), candidate, steps, step))
+        before = dict(_step(step_lists(office, steps), candidate, steps, step))
         name = str(before.pop("use"))
     if not name:
         return HTMLResponse("")
     return part(
         request, "balance_form.html", form=method_forms.form_of(find(name, verb), before), verb=verb,
         candidate=candidate, steps=steps, step=step, file=office.ask(work.columns),
-        candidates=_candidate_rows(_candidates(office)),
+        candidates=candidate_rows(candidates_of(office)),
         scenarios=[one.name for one in known_scenarios(office.policy, office.workspace.folder)],
     )  # fmt: skip
 
@@ -146,7 +151,7 @@ def put_mask(
     """Add a mask, in a new recipe or at the end of an existing one or of all; or change an existing mask."""
     where, _, after = ("0", "", "") if place == "always" else place.partition(":")
     steps: Steps = "always" if place == "always" else "then" if after else "masks"
-    recipes = _step_lists(office, steps)
+    recipes = step_lists(office, steps)
     before = _step(recipes, int(where), steps, step) if step >= 0 and where != "new" else {}
     method = find(use, "mask")
     if family(method) == "tables":
@@ -163,7 +168,7 @@ def remove_mask(
     request: Request, office: Here, candidate: Number, step: Number, steps: Annotated[Steps, Form()] = "masks"
 ) -> HTMLResponse:
     """Remove a mask from a recipe; a recipe without masks is removed."""
-    recipes = _step_lists(office, steps)
+    recipes = step_lists(office, steps)
     mask = _step(recipes, candidate, steps, step)
     masks = [one for place, one in enumerate(recipes[candidate][steps]) if place != step]
     rest = {key: value for key, value in recipes[candidate].items() if key != steps}
@@ -177,8 +182,8 @@ def remove_mask(
 @router.post("/balance/coarsenings", response_class=HTMLResponse)
 def coarsenings(request: Request, office: Here, on: Annotated[bool, Form()] = False) -> HTMLResponse:
     """Add or remove the candidate that tries every combination of the levels of the keys."""
-    others = [one for one in _candidates(office) if not one.get("coarsenings")]
-    then = [one.get("then", []) for one in _candidates(office) if one.get("coarsenings")]
+    others = [one for one in candidates_of(office) if not one.get("coarsenings")]
+    then = [one.get("then", []) for one in candidates_of(office) if one.get("coarsenings")]
     first = {"coarsenings": True, **({"then": then[0]} if then and then[0] else {})}
     words = "Every combination of the levels" if on else "Not every combination of the levels"
     return _edit(request, office, words, candidates=[first, *others] if on else others)
@@ -251,104 +256,11 @@ def settings(
     )  # fmt: skip
 
 
-def setup(office: Office) -> Plain:
-    """Facts about all current settings, with every problem of the policy."""
-    policy, folder = office.need_file(), office.workspace.folder
-    plain = with_preset(policy, folder)
-    preset_name = policy.get("extends")
-    return {
-        "checked": office.ask(work.check),
-        "file": office.ask(work.columns),
-        "slots": [slot.to_plain(place) for place, slot in enumerate(slots(policy, folder))],
-        "measured": [{"name": name, "title": title(str(name))} for name in policy.get("measures", ())],
-        "candidates": _candidate_rows([*_candidates(office), *_step_lists(office, "always")]),
-        "others": office.ask(revealing_columns.declarations),
-        "masks": method_forms.methods_by_heading("mask"),
-        "measures": method_forms.methods_by_heading("measure"),
-        "presets": [preset for preset in presets().values() if preset.about == "records"],
-        "preset": presets().get(str(preset_name)) if preset_name else None,
-        "preset_slots": slots_of(presets()[str(preset_name)]) if preset_name in presets() else (),
-        "scenarios": [{"reason": "", **one} for one in plain.get("scenarios", ())],
-        "settings": _settings(plain),
-        "uses": _uses(plain, office),
-        "bare": not plain.get("limits"),
-    }
-
-
-def _settings(plain: Mapping[str, Any]) -> Plain:
-    choose, how = plain.get("choose", {}), plain.get("search", {})
-    return {
-        "prefer": choose.get("prefer", "utility"),
-        "weights": choose.get("weights", {}),
-        "search": how.get("search", "grid"),
-        "budget": how.get("budget", ""),
-        "seconds": how.get("seconds", ""),
-        "draws": plain.get("draws", 1),
-        "waive": plain.get("waive", {}).get(WAIVABLE_ATTACK, ""),
-    }
-
-
-def _uses(plain: Mapping[str, Any], office: Office) -> list[Plain]:
-    """The utility measures, which may be weighted."""
-    rows = []
-    for name in dict.fromkeys([*plain.get("limits", {}), *plain.get("measures", ())]):
-        try:
-            measure = scale(str(name), known_scenarios(plain, office.workspace.folder))
-        except EquipoiseError:
-            continue
-        if family(type(getattr(measure, "inner", measure))) == "utility":
-            rows.append({"name": name, "title": title(str(name))})
-    return rows
-
-
-def _candidates(office: Office) -> list[Plain]:
-    """The candidates, those of the preset included; every combination of levels where there are none."""
-    candidates = with_preset(office.need_file(), office.workspace.folder).get("candidates")
-    return [{"coarsenings": True}] if candidates is None else [dict(one) for one in candidates]
-
-
-def _step_lists(office: Office, steps: Steps) -> list[Plain]:
-    """What holds lists of steps: the candidates, or the masks that are always used, in one place."""
-    if steps != "always":
-        return _candidates(office)
-    return [{"always": [*with_preset(office.need_file(), office.workspace.folder).get("always", ())]}]
-
-
 def _sections(steps: Steps, step_lists: list[Plain]) -> Plain:
     """The section of a policy that has these steps."""
     return (
         {"always": step_lists[0]["always"] if step_lists else None} if steps == "always" else {"candidates": step_lists}
     )
-
-
-def _candidate_rows(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
-    """Candidates in words, for the list on the page."""
-    return [
-        {
-            "coarsenings": bool(one.get("coarsenings")),
-            "masks": [_mask_words(mask) for mask in one.get("masks", ())],
-            "then": [_mask_words(mask) for mask in one.get("then", ())],
-            "always": [_mask_words(mask) for mask in one.get("always", ())],
-        }
-        for one in candidates
-    ]
-
-
-def _mask_words(mask: Mapping[str, Any]) -> Plain:
-    """A mask in words: its name, and its parameters as a user would type them."""
-    try:
-        form = method_forms.form_of(find(str(mask.get("use", "")), "mask"), mask)
-    except EquipoiseError:
-        return {"use": str(mask.get("use", "")), "given": [], "about": ""}
-    texts = {field["name"]: ", ".join(field["picked"]) or field["value"] for field in form["fields"]}
-    texts |= {name: _values_text(value) for name, value in mask.items() if isinstance(value, list) and name in texts}
-    parameters = [(name.replace("_", " "), texts[name]) for name in texts if name in mask]
-    return {"use": form["words"], "given": parameters, "about": form["about"]}
-
-
-def _values_text(values: Sequence[Any]) -> str:
-    """The text of values, or of several alternative lists of them."""
-    return ", ".join(" + ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
 
 
 def _step(candidates: Sequence[Mapping[str, Any]], candidate: int, steps: Steps, step: int) -> Plain:
@@ -371,7 +283,7 @@ def _with_mask(candidates: Sequence[Plain], candidate: int, steps: Steps, step: 
 def _edit(request: Request, office: Office, words: str, **parts: Any) -> HTMLResponse:
     """Edit the policy as one step, and render the settings again."""
     office.edit(request, words, PAGE_NAME, lambda draft: with_policy(draft, **parts))
-    return part(request, "balance_setup.html", **setup(office))
+    return part(request, "balance_setup.html", **shown_settings(office))
 
 
 def _refuse(problems: Sequence[PolicyProblem]) -> None:

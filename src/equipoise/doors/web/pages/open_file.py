@@ -1,18 +1,20 @@
 """Open page: a file by name, by upload or the demo; and the roles of its columns."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request, UploadFile
 from fastapi.responses import HTMLResponse
+from pydantic import Field
 
+from equipoise.data.roles import read_toml
 from equipoise.demo import write as write_demo
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.session import EMPTY, Draft
 from equipoise.doors.web.work import open_file as work
+from equipoise.doors.web.workspace import PATH_KEYS
 from equipoise.ground.errors import DataError, EquipoiseError
 from equipoise.inspection.suggest_roles import ROLE_TEXTS, ROLE_WORDS
 from equipoise.policies.policy_file import Job
@@ -21,8 +23,6 @@ router = APIRouter()
 ROLE_TITLES = {role: texts["title"] for role, texts in ROLE_TEXTS.items()}
 """Titles of the roles on the page."""
 DEMO_FOLDER = "demo"
-PATH_KEYS = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folder", "sign"), "search": ("journal",)}
-"""Fields of a policy that name files, by section."""
 
 
 @router.get("/", response_class=HTMLResponse)
@@ -71,12 +71,13 @@ def open_demo(request: Request, office: Here) -> HTMLResponse:
 def change_role(
     request: Request,
     office: Here,
-    column: Annotated[str, Form(max_length=1000)],
+    column: Annotated[list[Annotated[str, Field(max_length=1000)]], Form(max_length=20_000)],
     role: Annotated[str, Form(max_length=40)],
 ) -> HTMLResponse:
-    """Change the role of a column."""
+    """Change the role of one column or of several."""
     roles = office.ask(work.with_role, column, role)
-    words = f"{column}: {ROLE_TITLES.get(role, role)}"
+    what = column[0] if len(column) == 1 else f"{len(column)} columns"
+    words = f"{what}: {ROLE_TITLES.get(role, role)}"
     office.edit(request, words, "open", lambda draft: with_policy(draft, roles=roles))
     return part(request, "columns.html", found=office.ask(work.look), roles=ROLE_TITLES, told=ROLE_WORDS)
 
@@ -94,22 +95,23 @@ def begin_with(office: Office, path: Path) -> None:
         begin(office, None, path)
 
 
-def begin(office: Office, request: Request | None, path: Path) -> None:
-    """Open a file: a policy as it is, or data with suggested roles."""
-    plain = _policy(office, path) if path.suffix == ".toml" else _new_policy(office, path)
+def begin(office: Office, request: Request | None, path: Path, reading: Mapping[str, Any] | None = None) -> None:
+    """Open a file: a policy as it is, or data with suggested roles, read as `reading` says."""
+    plain = _policy(office, path) if path.suffix == ".toml" else _new_policy(office, path, reading or {})
     draft = {**EMPTY, "policy": plain, "opened": office.workspace.relative(path)}
     office.edit(request, f"Opened {path.name}", "open", lambda _: draft)
 
 
-def _new_policy(office: Office, path: Path) -> dict[str, Any]:
-    data = {"path": office.workspace.relative(path)}
+def _new_policy(office: Office, path: Path, reading: Mapping[str, Any]) -> dict[str, Any]:
+    data = {"path": office.workspace.relative(path), **reading}
     roles = office.desk.ask(work.suggested_roles, office.workspace.folder, {"data": data})
     return {"format": 1, "title": path.name.partition(".")[0], "data": data, "roles": roles}
 
 
 def _policy(office: Office, path: Path) -> dict[str, Any]:
     """A policy with its data path relative to the working folder, and its hierarchies in full."""
-    plain = _checked(office, path)
+    plain = read_toml(path)
+    office.workspace.refuse_policy(plain, path.parent)
     job = Job.load(path)
     data = office.workspace.inside(str(path.parent / job.data.path))
     plain = _with_paths_from(plain, office.workspace.relative(path.parent))
@@ -117,23 +119,6 @@ def _policy(office: Office, path: Path) -> dict[str, Any]:
     plain["roles"] = job.read_roles().to_plain()
     office.desk.ask(work.look, office.workspace.folder, plain)
     return plain
-
-
-def _checked(office: Office, path: Path) -> dict[str, Any]:
-    """A policy as it is written; refused where it, or one that it extends, names a file outside the working folder."""
-    place, first, looked_at = path, dict[str, Any](), set[Path]()
-    while place not in looked_at:
-        looked_at.add(place)
-        try:
-            plain = tomllib.loads(place.read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError, RecursionError):
-            raise DataError(f"Cannot read the policy {place.name!r}.") from None
-        office.workspace.refuse_outside(plain, place.parent)
-        first = first or plain
-        parent = plain.get("extends")
-        if isinstance(parent, str) and parent.endswith(".toml"):
-            place = office.workspace.inside(str(place.parent / parent))
-    return first
 
 
 def _with_paths_from(plain: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // Bands of a number: breaks dragged on the histogram, by keyboard or in fields; equal widths; top and bottom codes.
 import { nice, plain, svg, ticks } from "/static/shape-parts.js";
 
-const TALL = 190, TOP = 16, UNDER = 26, EDGE = 14, MOST = 80, NARROW = 7;
+const TALL = 190, TOP = 16, UNDER = 26, EDGE = 14, MOST = 80, NARROW = 7, FEW = 12;
 const byId = (id) => document.getElementById(id);
 const number = (text) => (text.trim() === "" || !Number.isFinite(Number(text)) ? null : Number(text));
 const tidy = (value) => Number(value.toPrecision(12));
@@ -177,7 +177,7 @@ export class Bands {
     if (!this.place.clientWidth) return;
     this.wide = this.place.clientWidth;
     const { low, width, n, below, above } = this.view, [first, second] = n.toSorted((a, b) => b - a);
-    const most = Math.max(1, second && first > 3 * second ? 1.35 * second : first);
+    const most = Math.max(1, second && first > 3 * second && n.length > FEW ? 1.35 * second : first);
     const picture = svg("svg", { viewBox: `0 0 ${this.wide} ${TALL + TOP + UNDER}`, role: "group", "aria-label": `Histogram of ${this.column}, with its breaks` });
     this.bars = n.map((count, at) => {
       const left = this.x(low + at * width), tall = count ? Math.min(TALL, Math.max(1, (TALL * count) / most)) : 0;
@@ -187,7 +187,9 @@ export class Bands {
     picture.append(...this.bars, svg("line", { class: "base", x1: EDGE, x2: this.wide - EDGE, y1: TOP + TALL, y2: TOP + TALL }));
     const over = n.findIndex((count) => count > most);
     if (over >= 0) picture.append(svg("path", { class: "cut", d: `M${this.x(low + over * width) - 2},${TOP + 18} l${this.x(low + width) - this.x(low) + 4},-8 v5 l${this.x(low) - this.x(low + width) - 4},8 z` }), svg("text", { x: this.x(low + (over + 1) * width) + 4, y: TOP + 12 }, n[over].toLocaleString("en-US")));
-    for (const at of ticks(low, this.view.high, Math.max(3, this.wide / 90))) picture.append(svg("text", { x: this.x(at), y: TOP + TALL + 18, "text-anchor": "middle" }, plain(at)));
+    const single = this.picture.integers && width === 1;
+    const marks = ticks(low, this.view.high, Math.max(3, this.wide / 90)).filter((at) => !single || (Number.isInteger(at) && at < this.view.high));
+    for (const at of marks) picture.append(svg("text", { x: this.x(at + (single ? 0.5 : 0)), y: TOP + TALL + 18, "text-anchor": "middle" }, plain(at)));
     if (above) picture.append(svg("text", { class: "beyond", x: this.wide - EDGE, y: TOP - 3, "text-anchor": "end" }, `${above.toLocaleString("en-US")} records above →`));
     if (below) picture.append(svg("text", { class: "beyond", x: EDGE, y: TOP - 3 }, `← ${below.toLocaleString("en-US")} records below`));
     picture.addEventListener("dblclick", (event) => { event.preventDefault(); if (!event.target.closest(".handle")) this.add(this.at(this.pointed(event))); });

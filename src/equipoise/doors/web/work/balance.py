@@ -19,7 +19,7 @@ from equipoise.ground.whole_files import write_whole
 from equipoise.inspection.assess import refuse_unfit
 from equipoise.policies.changed_columns import changed_columns
 from equipoise.policies.explain import explain
-from equipoise.policies.first_policy import proposed
+from equipoise.policies.first_policy import assumptions, proposed
 from equipoise.policies.policy import REVEALING
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import PolicyProblem
@@ -102,6 +102,11 @@ def first_policy(memory: Memory, folder: Path, policy: Policy) -> Plain:
     return memory.once_for(policy, "first", lambda: {"always": None, **proposed(records, cells)})
 
 
+def assumed(memory: Memory, folder: Path, policy: Policy) -> tuple[str, ...]:
+    """What the roles assume, what they cannot know, and which decisions matter most."""
+    return assumptions(memory.records(folder, policy))
+
+
 def proposal_beside_keys(memory: Memory, folder: Path, policy: Policy) -> Plain:
     """The masks that are proposed for columns of which the policy says nothing, and the limit on what is left."""
     proposal, records = first_policy(memory, folder, policy), memory.records(folder, policy)
@@ -140,7 +145,7 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
 def fingerprint(policy: Policy) -> Plain:
     """The sections of a policy that trials depend on: data, roles, candidates, measures, search and draws."""
     keys = (
-        "data", "roles", "candidates", "always", "measures", "assume_unknown", "scenarios", "draws", "search",
-        "extends", "slots",
+        "data", "roles", "candidates", "always", "measures", "assume_unknown", "scenarios", "estimates", "draws",
+        "search", "extends", "slots",
     )  # fmt: skip
     return {key: policy[key] for key in keys if key in policy}

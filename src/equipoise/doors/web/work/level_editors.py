@@ -17,6 +17,8 @@ MAX_PREFIX_LENGTH = 30
 MAX_FRACTION_CATEGORIES = 60
 """Fractional numbers with at most so many different values may be grouped as categories."""
 
+MAX_CODES = 12
+"""Whole numbers of at most so many values are taken for codes of categories, which are merged rather than banded."""
 MAX_FREQUENT_CATEGORIES = 200
 """Most frequent categories offered to be kept apart."""
 
@@ -30,7 +32,11 @@ def editors(
         return {"kinds": [], "kind": ""}
     at: Level = tree.level(level) if tree else OriginalLevel()
     kinds = _kinds(values, at)
-    editor: dict[str, Any] = {"kinds": kinds, "kind": _first_kind(kinds, at, labelled), "size": len(values)}
+    editor: dict[str, Any] = {
+        "kinds": kinds,
+        "kind": _first_kind(kinds, at, labelled or _are_codes(present)),
+        "size": len(values),
+    }
     if "bands" in kinds:
         editor |= {"picture": pictures.over_range(values, counts), "bands": _bands(at)}
     if "mapping" in kinds:
@@ -77,6 +83,11 @@ def _first_kind(kinds: list[str], at: Level, labelled: bool) -> str:
     if own in kinds:
         return own
     return "mapping" if labelled and "mapping" in kinds else kinds[0]
+
+
+def _are_codes(values: pl.Series) -> bool:
+    """Whether whole numbers are few enough to stand for categories."""
+    return values.dtype.is_integer() and len(values) <= MAX_CODES
 
 
 def _bands(at: Level) -> dict[str, Any]:

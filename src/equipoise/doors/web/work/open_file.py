@@ -1,5 +1,6 @@
 """Columns of the opened file: their types, labels, and actual and suggested roles."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from equipoise.inspection.suggest_roles import PLURAL_ROLES, ROLE_FIELDS, ROLE_W
 
 PREVIEW_RECORDS = 10
 """Records shown in the preview."""
+SUGGESTED = "suggested"
+"""Instead of a role: what each column's name and values suggest."""
 
 
 def look(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def look(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     rows = [
         {
             "name": proposal.column,
-            "type": _kind(schema[proposal.column]),
+            "type": column_kind(schema[proposal.column]),
             "label": records.labels.of(proposal.column).label or "",
             "role": role_of(roles, proposal.column),
             "suggested": proposal.role,
@@ -44,23 +47,30 @@ def suggested_roles(memory: Memory, folder: Path, policy: Policy) -> dict[str, A
     return _suggestion(memory, records, policy).roles.to_plain()
 
 
-def with_role(memory: Memory, folder: Path, policy: Policy, column: str, role: str) -> dict[str, Any]:
-    """The roles with one column's role changed; a key gets its suggested hierarchy."""
+def with_role(memory: Memory, folder: Path, policy: Policy, columns: Sequence[str], role: str) -> dict[str, Any]:
+    """The roles with that of some columns changed, or as suggested; a key gets its suggested hierarchy."""
     records = memory.raw(folder, policy["data"])
     schema = records.schema()
-    if column not in schema:
-        raise ParameterError(f"No column {column!r} in the data.{hint(column, list(schema))}")
-    if role not in ROLE_WORDS:
+    if strangers := [column for column in columns if column not in schema]:
+        raise ParameterError(f"No column {strangers[0]!r} in the data.{hint(strangers[0], list(schema))}")
+    if role not in (*ROLE_WORDS, SUGGESTED):
         raise ParameterError(f"No role {role!r}.{hint(role, list(ROLE_WORDS))}")
-    plain = without_column(dict(Roles.from_plain(policy.get("roles", {}), folder).to_plain()), column)
-    if role in PLURAL_ROLES:
-        name = ROLE_FIELDS.get(role, role)
-        plain[name] = [c for c in schema if c in (*plain.get(name, ()), column)]
-    elif role != "none":
-        plain[role] = column
-    trees = {p.column: p.hierarchy for p in _suggestion(memory, records, policy).proposals if p.hierarchy}
-    if role in ("key", "sensitive") and column in trees:
-        plain["hierarchies"] = {**plain.get("hierarchies", {}), column: trees[column].to_plain()}
+    proposals = {proposal.column: proposal for proposal in _suggestion(memory, records, policy).proposals}
+    plain = dict(Roles.from_plain(policy.get("roles", {}), folder).to_plain())
+    for column in columns:
+        plain = without_column(plain, column)
+    for column in columns:
+        own: Any = proposals[column].role if role == SUGGESTED else role
+        if own in PLURAL_ROLES:
+            plain.setdefault(ROLE_FIELDS.get(own, own), []).append(column)
+        elif own != "none":
+            if own in plain:
+                raise ParameterError(f"Only one column can be the {own}: {plain[own]!r} is.")
+            plain[own] = column
+        if own in ("key", "sensitive") and (tree := proposals[column].hierarchy):
+            plain["hierarchies"] = {**plain.get("hierarchies", {}), column: tree.to_plain()}
+    place = list(schema).index
+    plain = {name: sorted(v, key=place) if isinstance(v, list) else v for name, v in plain.items()}
     roles = Roles.from_plain(plain, folder)
     replace(records, roles=roles).check()
     return roles.to_plain()
@@ -100,7 +110,7 @@ def _suggestion(memory: Memory, records: Records, policy: Policy) -> Suggestion:
     return memory.once(("suggested", frozen(policy["data"])), lambda: suggest_roles(records))
 
 
-def _kind(dtype: Any) -> str:
+def column_kind(dtype: Any) -> str:
     """The name of a data type for users."""
     if dtype.is_numeric():
         return "number" if dtype.is_float() or dtype.is_decimal() else "whole number"

@@ -30,8 +30,10 @@ def _release_facts(published: Release | TableRelease, policy: Policy) -> dict[st
     """Facts of a release for the page: the balance in a sentence, the limits with their margins, and the steps."""
     rows = [limit_row(limit, published.trial, published.trial) for limit in policy.parsed]
     words = balance(published.trial, published.original, find_axes(published.trial.scores, policy))
-    steps = published.trial.recipe.words().split("; ")
-    assumes = published.evidence["assumes"] if isinstance(published, Release) else []
+    if isinstance(published, Release):
+        steps, assumes = [law.words for law in published.data.history], published.evidence["assumes"]
+    else:
+        steps, assumes = published.trial.recipe.words().split("; "), []
     return {"words": words, "assumes": assumes, "limits": rows, "done": steps}
 
 

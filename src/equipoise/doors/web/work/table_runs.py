@@ -43,7 +43,7 @@ def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Pa
     original = job.table.made(coarse, job.folder, recipe.masks, rules_of((method, *job.scales())), seed)
     report(progress, 0, 1, "protecting the table")
     table = TableCase(job, records).protected(original, recipe, (method, *job.scales()), seed, progress)
-    contents = TableContents(table, records, Path(job.data.path).name, job.title)
+    contents = TableContents(table, records, Path(job.data.path).name, job.title, formulas=job.output.csv_formulas)
     write_table(contents, out, overwrite=False, texts={"policy.toml": job.again(records).to_toml()})
     return {"folder": out.name, **result_facts(table, contents.source)}
 

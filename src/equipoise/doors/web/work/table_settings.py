@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from equipoise.data.tables.statistic import statistic_of
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import packaged
+from equipoise.inspection.propose_hierarchies import merges_by_frequency
 from equipoise.policies.dominance_check import parts_of
 from equipoise.policies.presets import presets
 from equipoise.presentation.numbers import listed, title
@@ -55,7 +56,7 @@ def rule_of(settings: Mapping[str, Any]) -> Any:
     """The combined rule of the settings.
 
     >>> rule_of({"rules": [{"use": "min_count", "n": 3}, {"use": "zero"}], "join": "|"})
-    Either(rules=(MinCount(n=3, margin=0.2, holdings=None), Zero(empty=False)))
+    Either(rules=(MinCount(n=3, margin=0.2, holdings=None), Zero(empty=None)))
     """
     parts = [_build(step, "rule") for step in settings["rules"]]
     if not parts:
@@ -287,13 +288,19 @@ def policy_of(policy: Mapping[str, Any], settings: Mapping[str, Any], trees: Map
     }
 
 
+def groupings(policy: Mapping[str, Any]) -> Plain:
+    """The hierarchies whose levels are groups of a table: not those that only merge rare categories."""
+    trees = policy.get("roles", {}).get("hierarchies", {})
+    return {column: tree for column, tree in trees.items() if not merges_by_frequency(tree)}
+
+
 def roles_of(policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:
     """The roles that matter to a table: identifiers, weight, and the hierarchies of its columns."""
     roles = policy.get("roles", {})
     relevant: Plain = {name: roles[name] for name in ("id", "direct") if roles.get(name)}
     if settings["weight"]:
         relevant["weight"] = settings["weight"]
-    trees = roles.get("hierarchies", {})
+    trees = groupings(policy)
     nested = [c for c in settings["by"] if c in trees and (c in settings["levels"] or settings["subtotals"])]
     return relevant | ({"hierarchies": {c: trees[c] for c in nested}} if nested else {})
 

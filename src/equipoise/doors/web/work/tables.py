@@ -19,7 +19,7 @@ from equipoise.doors.report.table_grid import grid, shown_cells
 from equipoise.doors.web.full_paths import without_folders
 from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work import table_settings as plain
-from equipoise.doors.web.work.table_settings import LARGEST, Plain
+from equipoise.doors.web.work.table_settings import LARGEST, Plain, groupings
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.policies.dominance_check import diagnose
 from equipoise.policies.table_section import Tabulation, top_of
@@ -45,7 +45,7 @@ def columns(memory: Memory, folder: Path, policy: Policy) -> list[Plain]:
 
 def _data_and_roles(policy: Policy) -> Plain:
     """The policy with its roles alone, and those that a table does not know left out."""
-    roles = policy.get("roles", {})
+    roles = {**policy.get("roles", {}), "hierarchies": groupings(policy)}
     return {"data": policy["data"], "roles": {k: roles[k] for k in ("id", "direct", "hierarchies") if roles.get(k)}}
 
 

@@ -91,7 +91,7 @@ def attack_long(progress: Progress, folder: Path, policy: Policy, masks: Masks) 
     attacks = try_out(released, records, progress=progress)
     if isinstance(attacks, str):
         return {"words": f"No attack was tried: {attacks}", "rows": [], "notes": []}
-    before = on_original(attacks, records)
+    before = on_original(attacks.scenarios, records)
     rows = [
         {"words": one.words, "now": value_text(one.score.value, "share")}
         | {"was": value_text(was.value, "share") if was else ""}

@@ -10,16 +10,19 @@ from typing import Any
 
 from cachetools import LRUCache, cached
 
+from equipoise.data.hierarchy import Hierarchy
 from equipoise.doors.report.page_parts import bound_words, for_page, with_error
 from equipoise.doors.web.work.limits import Slot, known_scenarios, with_preset
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.masks.recode import Recode
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
+from equipoise.policies.policy_file import Job
 from equipoise.presentation.numbers import is_share, title, value_text
 from equipoise.provenance.journal import SCORE_FIELDS, scores_of
 from equipoise.recipe.catalogue import build, to_plain
-from equipoise.recipe.recipe import Recipe
+from equipoise.recipe.recipe import Recipe, mask_words
 from equipoise.search.frontier import Frontier
 from equipoise.search.ranking import ahead_of, inside
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map, undominated
@@ -125,9 +128,17 @@ def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
     choose = plain.get("choose", {})
     return Policy(
         plain.get("limits", {}), choose.get("prefer", "utility"), tuple(plain.get("allow", ())),
-        known_scenarios(policy, folder), choose.get("weights", {}), extends=plain.get("extends"),
+        known_scenarios(policy, folder), _objective(policy, folder), extends=plain.get("extends"),
         assume_unknown=plain.get("assume_unknown", ()), keep_order=plain.get("output", {}).get("keep_order", False),
     )  # fmt: skip
+
+
+def _objective(policy: Mapping[str, Any], folder: Path) -> Mapping[str, float]:
+    """What the choice goes by: as the policy file would, once it can be run."""
+    try:
+        return Job.from_plain(policy, folder / "policy.toml").objective
+    except EquipoiseError:
+        return with_preset(policy, folder).get("choose", {}).get("weights", {})
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,16 @@ def policy_choice(results: TrialResults, policy: Policy) -> PolicyChoice:
     limits = policy.parsed
     many = sum(_meets(one, limits) for one in results.trials)
     return PolicyChoice(results.places[id(trial)], inside(policy, trial), many, trial)
+
+
+def steps(trial: Trial, hierarchies: Mapping[str, Hierarchy]) -> list[str]:
+    """What a trial does to the data, a step each; a level is told by what it groups, not by its name."""
+    return [
+        f"{mask.column} {hierarchies[mask.column].level(mask.level).words()}"
+        if isinstance(mask, Recode) and mask.column in hierarchies
+        else mask_words(mask)
+        for mask in trial.recipe.masks
+    ]
 
 
 def _meets(trial: Trial, limits: Sequence[Limit]) -> bool:
