@@ -10,7 +10,7 @@ from equipoise.attacks._informed.average_releases import samples
 from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess
 from equipoise.attacks._informed.read_laws import Reading, read
 from equipoise.attacks._informed.uninformed import nearest
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, released_people
 from equipoise.data.blanked_keys import with_blanks
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
@@ -49,7 +49,8 @@ class Informed:
     - swap: a candidate with K possible partners stays with probability 1 - rate and is each of the K with rate / K;
       the better of both is guessed;
     - any other law, several laws on one column, or no history: numbers in units of the original's standard deviation,
-      categories equal or not.
+      categories equal or not; and, where there are laws, numbers in units of their changes (whoever has everybody's
+      values draws the masks again), as they are, by logarithms and by ranks.
 
     What the laws say about several columns is used together, for one person after the other and, where numbers were
     changed and at most 5,000 records agree in what stayed, for all at once: every record is somebody's, and nobody has
@@ -60,7 +61,7 @@ class Informed:
     intruders on the same people, a worst case and not an average. It comes with a 95 % Wilson interval; the baseline is
     a guess among all records. The detail has a row per record: `candidates`, the records that the laws leave possible
     (or among which the search went), and `risk`. A file of several partly synthetic samples is averaged person by
-    person first; for several releases, see `averaged`.
+    person first; for several releases, see `averaged`. People who were withheld are asked about by nobody.
 
     Source: Nin, Herranz and Torra (2008), *Rethinking rank swapping to decrease disclosure risk*; Nin and Torra (2009),
     *Analysis of the univariate microaggregation disclosure risk*; Winkler (2004), *Re-identification methods for masked
@@ -91,12 +92,13 @@ class Informed:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         copies = _copies(released)
+        original = released_people(released, original)
         reading, guesses = self._guesses(released, original, copies)
         return self._score(reading, guesses, original if copies > 1 else released, copies)
 
     def intruders(self, released: Records, original: Records) -> pl.DataFrame:
         """Every intruder tried, the strongest first: `intruder`, and the share `right`."""
-        _, guesses = self._guesses(released, original, _copies(released))
+        _, guesses = self._guesses(released, released_people(released, original), _copies(released))
         shares = [(guess.name, float(guess.risk.mean())) for guess in guesses]
         return pl.DataFrame(shares, ["intruder", "right"], orient="row").sort(
             "right", "intruder", descending=[True, False]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, released_people
 from equipoise.data.numeric_columns import finite
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
@@ -113,7 +113,7 @@ class Interval:
             raise RolesError("No columns were named, and no column has the role numeric.")
         for records in (released, original):
             self._refuse_columns(records, columns)
-        released_table, original_table = aligned(released, original, columns)
+        released_table, original_table = aligned(released, released_people(released, original), columns)
         return {c: _pair(released_table[c], original_table[c]) for c in columns}
 
     def _refuse_columns(self, records: Records, columns: tuple[str, ...]) -> None:

@@ -18,9 +18,22 @@ def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> t
         raise EngineError("The released file is fully synthetic: its records stand for nobody in the original.")
     one, two = _ordered(released, columns), _ordered(original, columns)
     name = original.roles.id
+    if one.height != two.height and name in one.columns:
+        raise EngineError("The release has not the same people as the original file: this compares every record.")
     if one.height != two.height or (name and (name not in one.columns or not one[name].equals(two[name]))):
         raise EngineError("The released and the original file have different records: align them by an id role.")
     return _in_enums(one.select(columns), two), two.select(columns)
+
+
+def released_people(released: Records, original: Records) -> Records:
+    """The original records of those who are in the release, where ids tell that others were withheld; else all."""
+    name = original.roles.id
+    if released.synthetic or not name or released.schema().get(name) != original.schema()[name]:
+        return original
+    ids = released.collect(name)
+    if ids.height >= original.height():
+        return original
+    return Records.of(original.collect().join(ids, on=name, how="semi", maintain_order="left"), original.roles)
 
 
 def _in_enums(released: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:

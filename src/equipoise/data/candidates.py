@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned, comparable
+from equipoise.data.aligned_files import aligned, comparable, released_people
 from equipoise.data.cells import Cells
 from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
@@ -69,6 +69,7 @@ def candidates(released: Records, original: Records, by: tuple[str, ...]) -> Can
     """
     if released.roles.person or not released.history:
         return None
+    original = released_people(released, original)
     try:
         new, old = aligned(released, original, by)
     except EngineError:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks import Informed, Linkage, Nearest
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, released_people
 from equipoise.data.blanked_keys import with_blanks
 from equipoise.data.cells import count
 from equipoise.data.numeric_columns import floats
@@ -137,7 +137,7 @@ def _known_giants(released: Records, original: Records, scores: Scores) -> Itera
         return
     reported = max((score.value for score in scores if score.name.startswith("known_within")), default=0.0)
     with suppress(EquipoiseError):
-        new, old = aligned(released, original, tuple(columns))
+        new, old = aligned(released, released_people(released, original), tuple(columns))
         shares = {c: _share_of_giants_told(floats(new, (c,))[:, 0], floats(old, (c,))[:, 0]) for c in columns}
         if readable := [c for c, share in shares.items() if share >= MIN_TOLD_SHARE and share > reported]:
             yield (

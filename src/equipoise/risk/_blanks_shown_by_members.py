@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from equipoise.data import engines
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, released_people
 from equipoise.data.cells import Cells
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import as_text
@@ -80,7 +80,7 @@ def _originals(released: Records, original: Records | Cells, table: pl.DataFrame
     if not keys or not isinstance(original, Records):
         return pl.DataFrame()
     try:
-        old = aligned(released, original, tuple(keys))[1]
+        old = aligned(released, released_people(released, original), tuple(keys))[1]
     except EngineError:
         return pl.DataFrame()
     name = released.roles.id

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, released_people
 from equipoise.data.candidates import Candidates
 from equipoise.data.cells import Cells, count
 from equipoise.data.people import MIN_EQUAL_SHARE, People
@@ -54,6 +54,7 @@ def linked(released: Records, original: Records, by: tuple[str, ...]) -> Candida
     person = released.roles.person
     if person is None or not released.history or original.roles.person is None:
         return None
+    original = released_people(released, original)
     try:
         new, old = aligned(released, original, by)
         owner = code(aligned(released, original, (person,))[0][person]).codes.astype(np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned, comparable
+from equipoise.data.aligned_files import aligned, comparable, released_people
 from equipoise.data.people import People
 from equipoise.data.records import Law, Records
 from equipoise.data.released_terms import computable
@@ -106,6 +106,7 @@ class RevealingColumns:
     def _tried(self, released: Records, original: Records, alone: float = 1.0) -> tuple[pl.DataFrame, tuple[str, ...]]:
         """The detail: the same with the people tried where luck enters; and the notes."""
         require_columns(self.unknown, original.schema())
+        original = released_people(released, original)
         names = self._columns(released, original)
         owner = _owners(released, original, names)
         columns = _looked_up(released, original, names, owner)

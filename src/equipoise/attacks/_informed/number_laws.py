@@ -1,5 +1,7 @@
 """Laws on numbers as candidate constraints: rank windows, groups of a single column, noise of known size."""
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 
@@ -110,6 +112,19 @@ def noise(space: CandidateSpace, files: IntruderFiles, columns: tuple[str, ...],
             space.coordinate(one, two, 0.0, *_preserved_bounds(law, two))
 
 
+def changes(space: CandidateSpace, files: IntruderFiles, columns: tuple[str, ...], scale: str, *, crowd: bool) -> None:
+    """Numbers changed in a way that no law tells by itself: distances in units of the covariance of the changes.
+
+    Whoever has everybody's values and the laws of several masks draws the masks again, and so learns that covariance;
+    on the scale of the values, of their logarithms (relative changes) or of normal scores of ranks (swaps).
+    """
+    y, x = (SCALES[scale](_matrix(table, columns)) for table in (files.released, files.original))
+    moves = (y - x)[~np.isnan(y - x).any(axis=1)]
+    least = MIN_SCORE_VARIANCE * np.nan_to_num(np.nanvar(x, axis=0)) if len(moves) else np.ones(len(columns))
+    sizes = moves.T @ moves / max(1, len(moves)) + np.diag(np.maximum(least, np.finfo(float).tiny))
+    _additive(space, y, x, sizes, crowd)
+
+
 def has_density(law: Law) -> bool:
     """Whether the likelihood under this noise can be divided by the density of the file."""
     return law.parameters["kind"] != "multiplicative" or law.parameters.get("preserve") == "distributions"
@@ -143,6 +158,14 @@ def _scores(values: Floats) -> Floats:
     return np.stack(
         [ndtri((_middle(np.sort(c[~np.isnan(c)]), c) + 0.5) / n) for c, n in zip(values.T, counts, strict=True)], 1
     )
+
+
+def _signed_logs(values: Floats) -> Floats:
+    return np.asarray(np.sign(values) * np.log1p(np.abs(values)))
+
+
+SCALES: dict[str, Callable[[Floats], Floats]] = {"values": np.asarray, "logarithms": _signed_logs, "ranks": _scores}
+"""What numbers are measured by where several masks changed them."""
 
 
 def _restore_moments(x: Floats, noisy: Floats) -> Floats:

@@ -87,7 +87,21 @@ class Reading:
         """Guesses of intruders who use all laws at once; where values were grouped, of one more who has the groups."""
         kinds: dict[str, Kind] = {c: "grouped" if k in ("groups", "centroid") else k for c, k in self.kinds.items()}
         again = replace(self, kinds=kinds)._guesses() if kinds != self.kinds else []
-        return [*self._guesses(), *again]
+        return [*self._guesses(), *again, *self._in_units_of_changes()]
+
+    def _in_units_of_changes(self) -> list[RecordGuess]:
+        """Guesses by numbers that several masks changed, or one that is not read, in units of what they changed."""
+        masked = {c for law in self.files.laws if not law.coarsens for c in law.columns}
+        columns = tuple(c for c in self.columns("unread") if c in masked and is_number(self.files, c))
+        guesses: list[RecordGuess] = []
+        for scale in number_laws.SCALES if columns else ():
+            name = f"{self.name()} and the size of all changes, by {scale}"
+            plain, dense = (
+                self._space(self._factors(), crowd=crowd, changed=columns, scale=scale) for crowd in (False, True)
+            )
+            guesses += plain.guesses(name, name) + dense.guesses(f"{name} and the density of the file", name)
+            guesses += assigned_guesses(plain, name)
+        return guesses
 
     def _guesses(self) -> list[RecordGuess]:
         if not self.informed:
@@ -133,7 +147,10 @@ class Reading:
                 factors[id(law)] = FACTORS[self.kinds[column]](self.files, law)
         return list(factors.values())
 
-    def _space(self, factors: list[category_laws.Factor], *, crowd: bool) -> CandidateSpace:
+    def _space(
+        self, factors: list[category_laws.Factor], *, crowd: bool, changed: tuple[str, ...] = (), scale: str = "values"
+    ) -> CandidateSpace:
+        """What is known as constraints and distances; the columns `changed` in units of their changes on a scale."""
         space = CandidateSpace(len(self.files), self.files.owner)
         hard = all(kind in INTERVAL_KINDS for kind in self.kinds.values())
         space.flat = hard and any(kind in ("window", "groups") for kind in self.kinds.values())
@@ -144,7 +161,11 @@ class Reading:
         for law in {id(self.laws[c]): self.laws[c] for c in self.columns("noise")}.values():
             columns = tuple(c for c in self.columns("noise") if self.laws[c] is law)
             number_laws.noise(space, self.files, columns, law, crowd=crowd)
+        if changed:
+            number_laws.changes(space, self.files, changed, scale, crowd=crowd)
         for column, kind in self.kinds.items():
+            if column in changed:
+                continue
             if kind in AGREEING_KINDS:
                 space.agree(*self._codes(column))
             elif kind == "window":

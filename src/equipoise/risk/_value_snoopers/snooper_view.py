@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, released_people
 from equipoise.data.column_parts import with_parts
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Integers
@@ -24,10 +24,12 @@ def usable_columns(released: Records, original: Records) -> tuple[str, ...]:
 
 
 def paired_people(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both files row by row; copies of the same people are averaged, their categories those of the first copy."""
+    """Both files row by row, without people who were withheld; copies of the same people are averaged, their
+    categories those of the first copy.
+    """
     name = released.roles.sample
     if name is None:
-        return aligned(released, original, columns)
+        return aligned(released, released_people(released, original), columns)
     table, own = released.collect(), released.roles.id
     table = table.sort(pl.col(own).cast(pl.Int64, strict=False), maintain_order=True) if own else table
     copies = table.partition_by(name, maintain_order=True)
