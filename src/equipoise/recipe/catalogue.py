@@ -2,13 +2,14 @@
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, is_dataclass
 from dataclasses import fields as fields_of
 from functools import cache, reduce
 from operator import and_, or_
-from types import ModuleType
-from typing import Any, Literal, get_args, get_type_hints
+from pathlib import PurePath
+from types import ModuleType, NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from equipoise import attacks, masks, risk, rules, tables, utility
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint, warn_renamed
@@ -35,6 +36,10 @@ NUMBERS = {"int_": "must be a whole number", "float_": "must be a number"}
 """What a value must be that is none, by how the kind of refusal begins."""
 
 
+KIND_WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true or false", "Records": "file"}
+LIST_WORDS = {(str, ...): "names", (float, ...): "numbers", (float, float): "two numbers", (str, str): "two names"}
+
+
 @dataclass(frozen=True)
 class Field:
     """A parameter of a method, as doors show it."""
@@ -50,6 +55,35 @@ class Field:
         text = self.type.__name__ if isinstance(self.type, type) else str(self.type)
         text = re.sub(r"typing\.Literal\[(.*?)\]", lambda m: m[1].replace(", ", " | "), text)
         return text.replace("NoneType", "None")
+
+    @property
+    def words(self) -> str:
+        """What it takes, in plain words.
+
+        >>> [field.words for field in form(find("noise", "mask"))][:3]
+        ['names', 'number', "'independent' | 'correlated' | 'multiplicative'"]
+        """
+        words = dict.fromkeys(_in_words(self.type))
+        spellings = ("several values", "text") if any("=" in one for one in words) else ()
+        return " or ".join(one for one in words if one not in spellings)
+
+
+def _in_words(kind: Any) -> Iterator[str]:
+    """Each kind of value that an annotation allows, but none."""
+    inside, origin = get_args(kind), get_origin(kind)
+    if origin is Literal:
+        yield " | ".join(map(repr, inside))
+    elif origin in (Union, UnionType):
+        for one in inside:
+            yield from _in_words(one)
+    elif origin is Mapping:
+        yield f"name={next(_in_words(inside[1]))}, more of them after a +"
+    elif origin is tuple:
+        yield LIST_WORDS.get(inside, "several values")
+    elif kind is Any:
+        yield "any value"
+    elif kind is not NoneType:
+        yield KIND_WORDS.get(kind.__name__, "file" if issubclass(kind, PurePath) else kind.__name__.lower())
 
 
 def methods(verb: Verb, of: str | None = None) -> dict[str, type]:

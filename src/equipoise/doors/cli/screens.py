@@ -208,8 +208,9 @@ def _fields(out: Console, method: type) -> None:
     title(out, "Fields" if form(method) else "It has no fields")
     rows = Table(box=None, padding=(0, 3, 0, 0), show_header=False)
     for parameter in form(method):
-        default = "required" if parameter.required else f"default {parameter.default!r}"
-        rows.add_row(option_of(parameter), parameter.kind, default)
+        optional = "optional" if parameter.default is None else f"default {parameter.default!r}"
+        default = "required" if parameter.required else optional
+        rows.add_row(option_of(parameter), parameter.words, default)
     if form(method):
         out.print(indented(rows))
 
