@@ -85,3 +85,49 @@ def test_microaggregation() -> None:
     assert plain < mean - 0.02
     assert 0.91 <= mean <= 0.99
     assert 0.91 <= variance <= 0.99
+
+
+def usual(x: Floats, y: Floats) -> Estimates:
+    """Correlation and slope with their usual standard errors."""
+    return {name: both for name, both in estimates(x[None], y[None], 0.0).items() if name in ("correlation", "slope")}
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (eq.masks.Noise(["x", "y"], 0.7, "correlated"), "standard errors as usual times 1.24482"),
+        (eq.masks.Noise(["x"], 0.7, preserve="moments"), "with a column that was not masked = r / 0.8"),
+        (eq.masks.Noise(["x"], 0.7, preserve="distributions"), "with a column that was not masked = r / 0.8"),
+        (eq.masks.RankSwap(["x"], 0.2), "with a column that was not swapped = r / 0."),
+    ],
+    ids=["correlated", "moments", "distributions", "rank_swap"],
+)
+def test_relations_of_masked_columns(mask: eq.masks.Noise | eq.masks.RankSwap, words: str) -> None:
+    """Correlations and slopes as the codebook adjusts them cover; as they are released, many fewer do.
+
+    Where moments are restored the standard errors are upper bounds: part of the noise is taken out again.
+    """
+    rng, hits = np.random.default_rng(9), {"correlation": np.zeros(2), "slope": np.zeros(2)}
+    truth = {"correlation": 6 / 52**0.5, "slope": 2.0}
+    for seed in range(200):
+        x = rng.normal(10, 3, RECORDS)
+        table = pl.DataFrame({"x": x, "y": 2 * x + rng.normal(0, 4, RECORDS)})
+        records = eq.read(table, eq.Roles(numeric=["x", "y"]))
+        released = mask.apply(records, Draws(seed))
+        columns = released.collect()
+        ratio = round(float(np.corrcoef(columns["x"], x)[0, 1]), 2) if "y" not in mask.columns else 1.0
+        wider = 1.24482 if ratio == 1.0 else 1.0
+        for name, (value, error) in usual(columns["x"].to_numpy(), columns["y"].to_numpy()).items():
+            adjusted, plain = (value / ratio, error * wider / ratio), (value, error)
+            hits[name] += [coverage(adjusted, truth[name]), coverage(plain, truth[name])]
+    for adjusted, plain in (each / 200 for each in hits.values()):
+        assert adjusted >= 0.90
+        assert plain < adjusted - 0.02
+    assert words in codebook(released, records, title="t", file="data.csv").to_markdown()
+
+
+def test_noise_drawn_once_for_a_household() -> None:
+    table = pl.DataFrame({"home": [i // 2 for i in range(60)], "rent": [float(i // 2 % 7) for i in range(60)]})
+    records = eq.read(table, eq.Roles(numeric=["rent"], household="home"))
+    book = codebook(eq.masks.Noise(["rent"], 0.5).apply(records, Draws(1)), records, title="t", file="data.csv")
+    assert "drawn once for each home: below, n is the number of these" in book.to_markdown()

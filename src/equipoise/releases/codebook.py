@@ -143,7 +143,8 @@ def _code(value: float | str) -> str:
 def _comparisons(released: Records, original: Records) -> dict[str, Comparison]:
     """Released against original values of columns that one mask alone changed, where rows kept their order."""
     laws = released.history
-    moving_laws = [law for law in laws if law.mask in ("microaggregate", "rank_swap")]
+    restored = [law for law in laws if law.mask == "noise" and "preserve" in law.parameters and len(law.columns) == 1]
+    moving_laws = [law for law in laws if law.mask in ("microaggregate", "rank_swap") or law in restored]
     if not moving_laws or released.kind == "pyspark" or any(law.mask in ROW_CHANGING_MASKS for law in laws):
         return {}
     touched, schema = [column for law in laws for column in law.columns], released.schema()

@@ -91,7 +91,9 @@ def _noise(fields: Any, column: str) -> Facts:
     free = not preserved and not bounded
     correlated = free and fields.get("kind") == "correlated"
     dealt = fields.get("preserve") == "distributions"
-    facts = {"preserved": preserved and not dealt, "dealt": dealt}
+    widening = _digits((2 - (1 + float(fields.get("scale", 0.0)) ** 2) ** -2) ** 0.5)  # by the delta method, if normal
+    facts = {"preserved": preserved and not dealt, "dealt": dealt, "restored": preserved, "widening": widening}
+    facts |= {"once": fields.get("once_per", {}).get(column, "")}
     facts |= {"noisy": not preserved, "bounded": bounded, "free": free, "correlated": correlated}
     return facts | {"added": _digits(sd**2), "variance": None if preserved else sd**2}
 

@@ -14,9 +14,9 @@ from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 from equipoise.risk._value_snoopers.forest import forest_guesses, sampled_rows
-from equipoise.risk._value_snoopers.guesses_by_others import equal_values
 from equipoise.risk._value_snoopers.likeliest_values import likeliest_values
-from equipoise.risk._value_snoopers.released_terms import Terms, coefficients, matrix
+from equipoise.risk._value_snoopers.logarithms import LogGuesses, signed_exp, signed_log
+from equipoise.risk._value_snoopers.released_terms import matrix
 from equipoise.risk._value_snoopers.snooper_view import seen_by_snoopers
 
 ROUNDING = 1e-9
@@ -34,7 +34,8 @@ class KnownWithin:
     the person's released record, with the role household or person the means of the unit's other rows, and guesses
     - by the released value itself ("linked record");
     - by the best sum of bent lines in the logarithms of all released columns, fitted to the originals ("curved");
-    - by the mean of all others equal in one to three released columns, or by lines beside it ("equal");
+    - by the mean of all others equal in one to three released columns, or by lines beside it, whose slopes may differ
+      between groups of equal people ("equal");
     - in the two columns that these know best, by a random forest on the same, whose trees guess for records they have
       not seen ("forest"; on at most 3,000 records drawn by a public seed), and by the mean of the first two and it as
       logarithms ("together");
@@ -91,7 +92,7 @@ class KnownWithin:
         rows = np.flatnonzero(np.isfinite(truth) & (truth != 0))
         if not len(rows):
             raise DataError(f"Column {column!r} has no value but 0: nothing can be within a share of it.")
-        guesses = guesser.guesses(place, column, rows, forest)
+        guesses = guesser.guesses(place, column, rows, self.p, forest=forest)
         hits = {name: self._hits(guess, truth[its]) for name, (its, guess) in guesses.items()}
         some, likeliest = guesser.likeliest(guesses, place, self.p)
         baseline = self._hits(np.full(len(rows), float(np.median(truth[rows]))), truth[rows])
@@ -116,35 +117,30 @@ class KnownWithin:
 
 
 class _Guesser:
-    """Guesses of the originals from the released columns, numbers taken as logarithms."""
+    """Guesses of the originals from the released columns."""
 
     def __init__(self, released: pl.DataFrame, columns: tuple[str, ...], originals: Floats, units: Integers) -> None:
-        numbers = [c for c in columns if released[c].dtype.is_numeric()]
-        self.originals, self.logs, self.units = originals, signed_log(originals), units
-        self.table = released.with_columns(pl.col(c).cast(pl.Float64) for c in numbers)
-        coded = self.table.with_columns(pl.Series(c, signed_log(self.table[c].to_numpy())) for c in numbers)
-        self.terms, self.coded = Terms.of(coded, columns), coded
-        self.curved = matrix(self.terms.curved, coded)
-        self.centre = np.nanmean(self.logs, axis=0)
-        self.equal = [*equal_values(self.terms.linear, coded, columns, self.logs - self.centre, units)]
+        self.table, self.originals, self.units = released, originals, units
+        self.by_logs = LogGuesses(released, columns, originals, units)
 
-    def guesses(self, place: int, column: str, rows: Integers, forest: bool) -> dict[str, tuple[Integers, Floats]]:
+    def guesses(
+        self, place: int, column: str, rows: Integers, p: float, *, forest: bool
+    ) -> dict[str, tuple[Integers, Floats]]:
         """For each snooper the rows, and the guesses for them; the forest, and who has its help, guess for some."""
-        own, logs, x = self.table[column].to_numpy(), self.logs[:, place], self.curved[rows]
+        by_logs, own = self.by_logs, self.table[column].cast(pl.Float64).to_numpy()
+        logs, scale, bent = by_logs.logs[:, place], by_logs.scales[place], by_logs.bent(place, rows)
         linked = np.where(np.isfinite(own), own, np.median(self.originals[rows, place]))
-        bent = np.zeros(len(own))
-        bent[rows] = x @ coefficients(x, logs[rows])
-        guesses = {"linked record": (rows, linked[rows]), "curved": (rows, signed_exp(bent[rows]))}
-        if self.equal:
-            error = [np.abs(each[rows, place] + self.centre[place] - logs[rows]).mean() for each in self.equal]
-            best = self.equal[int(np.argmin(error))][rows, place] + self.centre[place]
-            guesses["equal"] = rows, signed_exp(best)
-        if forest and self.terms.coded:
-            some = sampled_rows(rows, len(self.terms.coded), 1)
-            x = matrix(self.terms.coded, self.coded[some])[:, 1:]
+        guesses = {"linked record": (rows, linked[rows]), "curved": (rows, signed_exp(bent[rows], scale))}
+        if by_logs.equal:
+            equal = [guess[rows, place] for guess in by_logs.equal]
+            near = [float((np.abs(guess - logs[rows]) <= p).mean()) for guess in equal]
+            guesses["equal"] = rows, signed_exp(equal[int(np.argmax(near))], scale)
+        if forest and by_logs.terms.coded:
+            some = sampled_rows(rows, len(by_logs.terms.coded), 1)
+            x = matrix(by_logs.terms.coded, by_logs.coded[some])[:, 1:]
             grown = forest_guesses(x, logs[some][:, None], units=self.units[some])[:, 0]
-            together = (signed_log(linked[some]) + bent[some] + grown) / 3
-            guesses |= {"forest": (some, signed_exp(grown)), "together": (some, signed_exp(together))}
+            together = (signed_log(linked[some], scale) + bent[some] + grown) / 3
+            guesses |= {"forest": (some, signed_exp(grown, scale)), "together": (some, signed_exp(together, scale))}
         return guesses
 
     def likeliest(
@@ -153,15 +149,5 @@ class _Guesser:
         """The rows of those who guess for fewest, and the likeliest values by what all guess for them."""
         some = sampled_rows(min((its for its, _ in guesses.values()), key=len), 1, 1)
         each = [guess[np.searchsorted(its, some)] for its, guess in guesses.values()]
-        logs, truth = signed_log(np.column_stack(each)), self.originals[some, place]
-        return some, likeliest_values(logs, self.logs[some, place], truth, p, self.units[some])
-
-
-def signed_log(x: Floats) -> Floats:
-    """sign(x) log(1 + |x|): amounts of any size and sign on one scale."""
-    return np.sign(x) * np.log1p(np.abs(x))
-
-
-def signed_exp(x: Floats) -> Floats:
-    """The inverse of `signed_log`."""
-    return np.sign(x) * np.expm1(np.abs(x))
+        logs, truth = signed_log(np.column_stack(each), self.by_logs.scales[place]), self.originals[some, place]
+        return some, likeliest_values(logs, self.by_logs.logs[some, place], truth, p, self.units[some])

@@ -24,6 +24,7 @@ from equipoise.risk._value_snoopers.best_rules import (
 from equipoise.risk._value_snoopers.boosted_trees import crossed_tree_errors
 from equipoise.risk._value_snoopers.guesses_by_others import equal_value_errors
 from equipoise.risk._value_snoopers.learnt_from_synthetic import learnt_errors
+from equipoise.risk._value_snoopers.logarithms import logarithm_errors
 from equipoise.risk._value_snoopers.released_terms import Terms, as_numbers, matrix
 from equipoise.risk._value_snoopers.snooper_view import seen_by_snoopers, usable_columns
 
@@ -36,6 +37,7 @@ SNOOPERS = (
     "quadratic",
     "nearest",
     "equal",
+    "logarithms",
     "flexible",
     "trees",
 )
@@ -59,7 +61,8 @@ class ValueDisclosure:
     - by the best sum of bent lines in all released columns ("curved"): up to four bends a number, and 20 categories of
       every other column, or of squares and products ("quadratic"), while there are 30 records for each term;
     - by the mean of all others equal in one released column, such as a weight or a small area, or in two or three while
-      records are few, and by lines beside it ("equal");
+      records are few, and by lines beside it, also with slopes of their own in each group, drawn towards those of all
+      ("equal"); by these rules and bent lines in logarithms, where amounts are products ("logarithms");
     - by random forests and extra trees, whose trees guess for records they have not seen, by kernel ridge regression in
       four folds, by the mean of the records most alike, and by Bayes' rule with the values of all other people as the
       prior, joined with the numbers by the best linear rule ("flexible"; on at most 3,000 records drawn by a public
@@ -75,10 +78,11 @@ class ValueDisclosure:
 
     A fully synthetic file has nobody's record: the snooper knows a person's other columns (`known`; all that the
     release holds unless given) and learns x from the synthetic records, by linear, curved and quadratic regression, by
-    the nearest records ("nearest": one, or the mean of five), those equal in one to three columns ("equal"), by
-    forests, extra trees down to single records (which find people whose values were copied) and kernels, and by the
-    best mixture of all these ("flexible"), tried on at most 5,000 people of the original. With a holdout the baseline
-    is the success of the same snooper with people who are not in the file: what is no more is learnt about everybody.
+    the nearest records ("nearest": one, or the mean of five), those equal in one to three columns ("equal"), the same
+    in logarithms, by forests, extra trees down to single records (which find people whose values were copied) and
+    kernels, and by the best mixture of all these ("flexible"), tried on at most 5,000 people of the original. With a
+    holdout the baseline is the success of the same snooper with people who are not in the file: what is no more is
+    learnt about everybody.
 
     value = 1 - MSE / Var(x) of the strongest, the reciprocal-MSE risk on a scale from 0 (nothing but the mean) to 1
     (the value itself). The detail has a row per column: the relative MSE of each snooper, `risk`, who is `strongest`,
@@ -130,7 +134,7 @@ class ValueDisclosure:
 
     def _assumption(self, released: Records, strongest: str) -> tuple[str, ...]:
         if not released.synthetic:
-            informed = strongest in ("equal", "flexible")
+            informed = strongest in ("equal", "logarithms", "flexible")
             return ("This snooper knows the true values of all other people.",) if informed else ()
         known_columns = ", ".join(self.known) if self.known else "all other columns of a person"
         return (f"The file is synthetic: the snooper knows {known_columns} and learns the value from its records.",)
@@ -150,6 +154,7 @@ class ValueDisclosure:
                 _add(errors, "curved", best_fit_errors(terms.curved, released_table, originals))
                 _add(errors, "quadratic", best_fit_errors(terms.linear, released_table, originals, products=True))
                 _add(errors, "equal", equal_value_errors(terms.linear, released_table, every, originals, units))
+                _add(errors, "logarithms", logarithm_errors(released_table, every, originals, units))
                 _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear, units))
             if self.trees and not certain:
                 _add(errors, "trees", crossed_tree_errors(matrix(terms.linear, released_table), originals))

@@ -9,6 +9,7 @@ import polars as pl
 
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.risk._value_snoopers.released_terms import Term, as_text, coefficients, matrix
+from equipoise.risk._value_snoopers.slopes_of_groups import own_slope_guesses
 
 MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 50, 0.05
 """People whose values are the prior of others, questions at a time, and the least change, in standard deviations."""
@@ -24,7 +25,8 @@ def equal_value_errors(
     """Relative errors of the mean of all other units equal in one to three released columns, the best of them.
 
     A weight or a small area may tell an amount by steps that neither bends nor trees of a sample have room for. In the
-    best column the means are also those of what lines in the terms leave, with the slopes that people equal in it have.
+    best column the means are also those of what lines in the terms leave, with the slopes that people equal in it have;
+    in each group lines may have slopes of their own.
     Cost: one sort of the records for each column, for pairs and threes up to a bound.
     """
     centred = originals - np.nanmean(originals, axis=0)
@@ -53,6 +55,7 @@ def equal_values(
     if released.height * len(terms) <= MAX_TERM_NUMBERS:
         x = matrix(terms, released)
         yield np.column_stack([_beside_lines(g, x, y, repeated) for g, y in zip(best, centred.T, strict=True)])
+        yield from own_slope_guesses(groups, x, centred, units)
 
 
 def equal_value_guesses(x: Floats, table: pl.DataFrame, y: Floats) -> Floats:
@@ -74,6 +77,7 @@ def equal_value_guesses(x: Floats, table: pl.DataFrame, y: Floats) -> Floats:
         *lines,
         _means_of_others(best, values[:, None])[:, 0],
         _beside_lines(best, x, values),
+        *(guess[:, 0] for guess in own_slope_guesses(groups, x, values[:, None], np.arange(len(values)))),
     ]
     return np.column_stack(guesses)[people] + centre
 

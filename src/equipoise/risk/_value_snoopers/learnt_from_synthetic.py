@@ -11,6 +11,7 @@ from equipoise.risk._value_snoopers.boosted_trees import boosted_guesses
 from equipoise.risk._value_snoopers.forest import forest_guesses, sampled_rows
 from equipoise.risk._value_snoopers.guesses_by_others import equal_value_guesses
 from equipoise.risk._value_snoopers.kernel_regression import learnt_kernel_guesses
+from equipoise.risk._value_snoopers.logarithms import in_logarithms, log_scale, log_scales, signed_exp, signed_log
 from equipoise.risk._value_snoopers.released_terms import (
     Terms,
     as_numbers,
@@ -76,6 +77,7 @@ def _guesses(terms: Terms, released: pl.DataFrame, target: str, people: pl.DataF
     x, questions = matrix(terms.coded, released[rows])[:, 1:], matrix(terms.coded, people)[:, 1:]
     guesses["nearest"] = _by_nearest(x, y[rows], questions)
     guesses |= _by_equal_values(terms, released, y, people)
+    guesses["logarithms"] = np.clip(_by_logarithms(terms, released, y, people), low, high)
     grown = [forest_guesses(x, y[rows][:, None], questions, extra=extra) for extra in (False, True)]
     line = np.concatenate([matrix(terms.curved, table) for table in (released[rows], people)])
     kernel = learnt_kernel_guesses(line, np.concatenate([x, questions]), y[rows] - y.mean()) + y.mean()
@@ -85,11 +87,9 @@ def _guesses(terms: Terms, released: pl.DataFrame, target: str, people: pl.DataF
     return guesses
 
 
-def _designs(terms: Terms, released: pl.DataFrame, people: pl.DataFrame) -> dict[str, tuple[Floats, Floats]]:
+def _designs(terms: Terms, released: pl.DataFrame, people: pl.DataFrame) -> dict[str, list[Floats]]:
     linear, curved = ([matrix(some, table) for table in (released, people)] for some in (terms.linear, terms.curved))
-    squares = [with_products(x, released.height) for x in linear]
-    pairs = {"all columns": linear, "curved": curved, "quadratic": squares}
-    return {name: (x, questions) for name, (x, questions) in pairs.items()}
+    return {"all columns": linear, "curved": curved, "quadratic": [with_products(x, released.height) for x in linear]}
 
 
 def _by_nearest(x: Floats, y: Floats, questions: Floats) -> Floats:
@@ -108,6 +108,16 @@ def _by_equal_values(terms: Terms, released: pl.DataFrame, y: Floats, people: pl
     x = np.concatenate([matrix(terms.linear, table) for table in (released, people)])
     guesses = equal_value_guesses(x, pl.DataFrame(both), np.append(y, np.full(people.height, np.nan)))
     return {"equal": guesses} if guesses.shape[1] else {}
+
+
+def _by_logarithms(terms: Terms, released: pl.DataFrame, y: Floats, people: pl.DataFrame) -> Floats:
+    """The same, and by lines and bent ones, with all numbers as logarithms."""
+    scales, scale = log_scales(released, terms.columns), log_scale(y)
+    taught, asked = (in_logarithms(table, scales) for table in (released, people))
+    logs, terms = signed_log(y, scale), Terms.of(taught, terms.columns)
+    designs = ([matrix(some, table) for table in (taught, asked)] for some in (terms.linear, terms.curved))
+    lines = [questions @ coefficients(x, logs - logs.mean()) + logs.mean() for x, questions in designs]
+    return signed_exp(np.column_stack([*lines, *_by_equal_values(terms, taught, logs, asked).values()]), scale)
 
 
 def _comparable(column: pl.Series) -> pl.Series:
