@@ -95,13 +95,17 @@ def test_taking_out_goes_on_as_long_as_it_saves(saved: float, tries: int, monkey
     assert len(calls) == tries < int(found.secondary.sum())
 
 
-@pytest.mark.parametrize("relations", [0, 10**9])
-def test_moves_are_as_far_as_a_program_says_reduced_or_not(relations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("relations", "freedom"), [(0, 0.0), (0, 1.0), (10**9, 1.0)])
+def test_moves_are_as_far_as_a_program_says_reduced_or_not(
+    relations: int, freedom: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over relations, reduced or not, and over moves that span all others; with shy cells and those held still."""
     monkeypatch.setattr(feasible_moves, "MIN_REDUCED_RELATIONS", relations)
+    monkeypatch.setattr(feasible_moves, "MAX_FREEDOM", freedom)
     t, additive = drawn(2), Additive.over([TREE] * 3)
     table, draw = SuppressionTable.of(additive, t["values"]), np.random.default_rng(4)
     hidden = t["primary"] | (draw.random(table.cells) < 0.4)
-    shy = np.zeros(table.cells, dtype=np.bool_)
+    shy = draw.random(table.cells) < 0.2
     short = 0
     for part in feasible_moves.components(table, hidden, t["level"], shy):
         for cell in part.cells[t["level"][part.cells] > 0].tolist():
@@ -113,6 +117,7 @@ def test_moves_are_as_far_as_a_program_says_reduced_or_not(relations: int, monke
                 assert far == pytest.approx(best, rel=1e-6, abs=1e-6)
                 assert (far > 0) == (move is not None)
                 short += far < level
+        assert (part.kept is None) == (relations == 0 and freedom == 1.0)
     assert short
 
 
