@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import equipoise as eq
 from equipoise.data.tables.additivity import Additive
 from equipoise.ground.randomness import Draws
-from equipoise.tables._suppression import cheapest_move, feasible_moves, suppression_pattern
+from equipoise.tables._suppression import cheapest_move, feasible_moves, insider_guard, suppression_pattern
 from equipoise.tables._suppression.cheapest_move import TableMove
 from equipoise.tables._suppression.fast import REMOVAL_EFFORT_PER_CELL, REMOVAL_PARTS, Cover
 from equipoise.tables._suppression.insider_guard import _Meeting
@@ -197,3 +197,23 @@ def test_false_moves_in_memory_change_no_audit(monkeypatch: pytest.MonkeyPatch) 
     assert rows[0].drop("lower", "upper").equals(rows[1].drop("lower", "upper"))
     for side in ("lower", "upper"):
         assert np.allclose(*(one[side].to_numpy() for one in rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_after_a_stop_nothing_is_made_cheaper_and_everybody_is_still_guarded_against(
+    stop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first moves found, nothing taken out; the law says so, and an audit of all who contribute passes."""
+    draw, pruned, hurried = np.random.default_rng(5), [], []
+    firms = pl.DataFrame({"a": draw.integers(0, 5, 50).astype(str), "b": draw.integers(0, 5, 50).astype(str)})
+    firms = firms.with_columns(v=np.ceil(draw.lognormal(3, 1, 50)))
+    made = eq.table(eq.Records.of(firms, eq.Roles()), ["a", "b"], "v")
+    prune, meet = insider_guard._pruned, _Meeting.meet
+    monkeypatch.setattr(insider_guard, "_pruned", lambda *some: pruned.append(1) or prune(*some))
+    monkeypatch.setattr(_Meeting, "meet", lambda self, *some, **n: hurried.append(self.hurry) or meet(self, *some, **n))
+    released = eq.tables.Suppress(eq.rules.PPercent(0.1)).apply(made, Draws(1), lambda *_: not stop)
+    assert hurried
+    assert set(hurried) == {stop}
+    assert bool(pruned) != stop
+    assert released.history[-1].parameters.get("stopped", False) == stop
+    assert not eq.tables.audit(released)["exposed"].any()

@@ -33,11 +33,12 @@ def test_without_relations_every_cell_moves_alone() -> None:
 def test_a_program_over_moves_has_the_same_optimum(seed: int) -> None:
     """With limits and charges that change, of cells that are charged both ways and of one that is only one way."""
     matrix, draw = relations(seed), np.random.default_rng(seed)
-    program = SpannedProgram(spanning_moves(matrix))
+    charged = draw.random(40) < 0.5
+    program = SpannedProgram(spanning_moves(matrix), charged)
     impossible = 0
     for _ in range(6):
         low, high = np.zeros(80), draw.exponential(1.0, 80) * (draw.random(80) < 0.9)
-        charges = np.tile((draw.random(40) < 0.5) * draw.random(40), 2)
+        charges = np.tile(charged * draw.random(40), 2)
         target = int(draw.integers(40))
         high[target], high[target + 40] = 0.7, 0.0
         if draw.random() < 0.5:

@@ -146,7 +146,7 @@ class Component:
         every, reduced = np.arange(len(high)), self.matrix.shape[0] > MIN_REDUCED_RELATIONS
         if reduced and self.spanned is not None:
             answer = self.spanned.solve(low, high, charges, certain=certain)
-            self.work, self.spanned.work = self.work + self.spanned.work, 0
+            self.work, self.spanned.program.work = self.work + self.spanned.program.work, 0
             return answer
         if self.kept is None:
             self.kept = Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high, reduced=reduced)
@@ -170,7 +170,7 @@ class Component:
             return None
         self.work += ELIMINATION_WORK * int(np.prod(self.matrix.shape))
         basis = spanning_moves(self.matrix)
-        return SpannedProgram(basis) if 0 < basis.shape[1] <= MAX_FREEDOM * len(basis) else None
+        return SpannedProgram(basis, self.shy) if 0 < basis.shape[1] <= MAX_FREEDOM * len(basis) else None
 
     def _checked(
         self, answer: Solution, cell: int, low: Floats, high: Floats, column: int, whole: bool

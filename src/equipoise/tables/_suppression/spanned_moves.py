@@ -58,46 +58,34 @@ def spanning_moves(matrix: Any) -> Floats:
 
 
 class SpannedProgram:
-    """Programs for rises of cells and, after these, their falls, over moves (columns of `basis`)."""
+    """Programs for rises of cells and, after these, their falls, over moves (columns of `basis`).
 
-    def __init__(self, basis: Floats) -> None:
-        self.basis, self.charged = basis, np.zeros(len(basis), dtype=np.bool_)
-        self.program: Program | None = None
-        self.work = 0
+    `charged` cells may be charged both ways, others only where they have no room in the other direction.
+    """
+
+    def __init__(self, basis: Floats, charged: Booleans) -> None:
+        import scipy.sparse as sparse
+
+        self.basis, self.charged = basis, charged
+        own = sparse.eye_array(len(basis), format="csc")[:, np.flatnonzero(charged)]
+        columns = sparse.hstack([sparse.csc_array(basis), -own, own])
+        ends = np.full(columns.shape[1], np.inf)
+        self.program = Program(columns, np.zeros(len(ends)), -ends, ends)
+        self.program.sharpen()
 
     def solve(self, low: Floats, high: Floats, charges: Floats, *, certain: bool = True) -> Solution | None:
-        """The cheapest within these limits, which adds up to rounding; None when there is none.
-
-        A charge below nothing is for a cell that has no room in the other direction.
-        """
+        """The cheapest within these limits, which adds up to rounding; None when there is none."""
         count, moves = self.basis.shape
-        rise, fall = charges[:count], charges[count:]
-        twofold = ((rise != 0) | (fall != 0)) & (high[:count] > 0) & (high[count:] > 0)
-        if self.program is None or (twofold & ~self.charged).any():
-            self._make(self.charged | twofold)
-        assert self.program is not None
         both = np.flatnonzero(np.tile(self.charged, 2))
         below, above = low[:count] - high[count:], high[:count] - low[count:]
-        price = np.where(high[:count] > 0, rise, -fall)
+        price = np.where(high[:count] > 0, charges[:count], -charges[count:])
         below[self.charged] = above[self.charged] = price[self.charged] = 0.0
         self.program.confine(below, above)
         self.program.bound(moves + np.arange(len(both)), low[both], high[both])
         self.program.charge(np.arange(moves + len(both)), np.concatenate([price @ self.basis, charges[both]]))
         answer = self.program.solve(certain=certain)
-        self.work, self.program.work = self.work + self.program.work, 0
         if answer is None:
             return None
         change = self.basis @ answer.values[:moves]
         values = np.concatenate([np.maximum(change, 0.0), np.maximum(-change, 0.0)])
         return Solution(values, answer.prices, answer.objective, answer.bound)
-
-    def _make(self, charged: Booleans) -> None:
-        """Make the program with a column for the rise and one for the fall of these cells."""
-        import scipy.sparse as sparse
-
-        self.charged = charged
-        own = sparse.eye_array(len(self.basis), format="csc")[:, np.flatnonzero(charged)]
-        columns = sparse.hstack([sparse.csc_array(self.basis), -own, own])
-        ends = np.full(columns.shape[1], np.inf)
-        self.program = Program(columns, np.zeros(len(ends)), -ends, ends)
-        self.program.sharpen()
