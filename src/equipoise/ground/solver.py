@@ -109,6 +109,10 @@ class Program:
         """Change the limits of some columns."""
         self.highs.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
 
+    def confine(self, below: Floats, above: Floats) -> None:
+        """Change the limits of all rows."""
+        self.highs.changeRowsBounds(self.rows, np.arange(self.rows, dtype=np.int32), below, above)
+
     def charge(self, columns: Integers, cost: Floats) -> None:
         """Change the costs of some columns."""
         self.highs.changeColsCost(len(columns), columns.astype(np.int32), cost)

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import equipoise as eq
 from equipoise.data.tables.additivity import Additive
 from equipoise.ground.randomness import Draws
-from equipoise.tables._suppression import cheapest_move, feasible_moves, suppression_pattern
+from equipoise.tables._suppression import cheapest_move, feasible_moves, insider_guard, suppression_pattern
 from equipoise.tables._suppression.cheapest_move import TableMove
 from equipoise.tables._suppression.fast import REMOVAL_EFFORT_PER_CELL, REMOVAL_PARTS, Cover
 from equipoise.tables._suppression.insider_guard import _Meeting
@@ -95,13 +95,17 @@ def test_taking_out_goes_on_as_long_as_it_saves(saved: float, tries: int, monkey
     assert len(calls) == tries < int(found.secondary.sum())
 
 
-@pytest.mark.parametrize("relations", [0, 10**9])
-def test_moves_are_as_far_as_a_program_says_reduced_or_not(relations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("relations", "freedom"), [(0, 0.0), (0, 1.0), (10**9, 1.0)])
+def test_moves_are_as_far_as_a_program_says_reduced_or_not(
+    relations: int, freedom: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over relations, reduced or not, and over moves that span all others; with shy cells and those held still."""
     monkeypatch.setattr(feasible_moves, "MIN_REDUCED_RELATIONS", relations)
+    monkeypatch.setattr(feasible_moves, "MAX_FREEDOM", freedom)
     t, additive = drawn(2), Additive.over([TREE] * 3)
     table, draw = SuppressionTable.of(additive, t["values"]), np.random.default_rng(4)
     hidden = t["primary"] | (draw.random(table.cells) < 0.4)
-    shy = np.zeros(table.cells, dtype=np.bool_)
+    shy = draw.random(table.cells) < 0.2
     short = 0
     for part in feasible_moves.components(table, hidden, t["level"], shy):
         for cell in part.cells[t["level"][part.cells] > 0].tolist():
@@ -113,6 +117,7 @@ def test_moves_are_as_far_as_a_program_says_reduced_or_not(relations: int, monke
                 assert far == pytest.approx(best, rel=1e-6, abs=1e-6)
                 assert (far > 0) == (move is not None)
                 short += far < level
+        assert (part.kept is None) == (relations == 0 and freedom == 1.0)
     assert short
 
 
@@ -192,3 +197,23 @@ def test_false_moves_in_memory_change_no_audit(monkeypatch: pytest.MonkeyPatch) 
     assert rows[0].drop("lower", "upper").equals(rows[1].drop("lower", "upper"))
     for side in ("lower", "upper"):
         assert np.allclose(*(one[side].to_numpy() for one in rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_after_a_stop_nothing_is_made_cheaper_and_everybody_is_still_guarded_against(
+    stop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first moves found, nothing taken out; the law says so, and an audit of all who contribute passes."""
+    draw, pruned, hurried = np.random.default_rng(5), [], []
+    firms = pl.DataFrame({"a": draw.integers(0, 5, 50).astype(str), "b": draw.integers(0, 5, 50).astype(str)})
+    firms = firms.with_columns(v=np.ceil(draw.lognormal(3, 1, 50)))
+    made = eq.table(eq.Records.of(firms, eq.Roles()), ["a", "b"], "v")
+    prune, meet = insider_guard._pruned, _Meeting.meet
+    monkeypatch.setattr(insider_guard, "_pruned", lambda *some: pruned.append(1) or prune(*some))
+    monkeypatch.setattr(_Meeting, "meet", lambda self, *some, **n: hurried.append(self.hurry) or meet(self, *some, **n))
+    released = eq.tables.Suppress(eq.rules.PPercent(0.1)).apply(made, Draws(1), lambda *_: not stop)
+    assert hurried
+    assert set(hurried) == {stop}
+    assert bool(pruned) != stop
+    assert released.history[-1].parameters.get("stopped", False) == stop
+    assert not eq.tables.audit(released)["exposed"].any()

@@ -17,6 +17,7 @@ from equipoise.ground.solver import Program, Solution
 from equipoise.tables._suppression.cheapest_move import MAX_ROOM, MIN_REDUCED_RELATIONS, RELATION_TOLERANCE, TableMove
 from equipoise.tables._suppression.neighbourhood import Lists, living
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, SuppressionTable
+from equipoise.tables._suppression.spanned_moves import ELIMINATION_WORK, MAX_FREEDOM, SpannedProgram, spanning_moves
 
 NO_CELLS = np.zeros(0, dtype=np.int64)
 MAX_NEAR_CELLS = 250
@@ -143,6 +144,10 @@ class Component:
         import scipy.sparse as sparse
 
         every, reduced = np.arange(len(high)), self.matrix.shape[0] > MIN_REDUCED_RELATIONS
+        if reduced and self.spanned is not None:
+            answer = self.spanned.solve(low, high, charges, certain=certain)
+            self.work, self.spanned.program.work = self.work + self.spanned.program.work, 0
+            return answer
         if self.kept is None:
             self.kept = Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high, reduced=reduced)
             self.kept.sharpen()
@@ -157,6 +162,15 @@ class Component:
             return Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high).solve()
         finally:
             self.work += self.kept.work - before
+
+    @cached_property
+    def spanned(self) -> SpannedProgram | None:
+        """The program over moves, where these are few."""
+        if len(self.cells) > MIN_LARGE_CELLS:
+            return None
+        self.work += ELIMINATION_WORK * int(np.prod(self.matrix.shape))
+        basis = spanning_moves(self.matrix)
+        return SpannedProgram(basis, self.shy) if 0 < basis.shape[1] <= MAX_FREEDOM * len(basis) else None
 
     def _checked(
         self, answer: Solution, cell: int, low: Floats, high: Floats, column: int, whole: bool

@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise.data.tables.linked_tables import Union
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.progress import Progress, tracked
+from equipoise.ground.progress import Progress, Stoppable, tracked
 from equipoise.tables._suppression.cheapest_move import Finder, TableMove
 from equipoise.tables._suppression.contributor_knowledge import Minds, Nobody, kinds_of
 from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Proofs
@@ -45,14 +45,16 @@ class GuardedPattern:
 
 def widened(
     union: Union, table: SuppressionTable, suppressed: Booleans, usable: Booleans, *, below: Floats, above: Floats,
-    cost: Floats, coalition: int, work: int = 0, moves: Moves | None = None, progress: Progress | None = None,
+    cost: Floats, coalition: int, work: int = 0, moves: Moves | None = None, stoppable: Stoppable | None = None,
 ) -> GuardedPattern:  # fmt: skip
     """The pattern with what else it takes to guard against every kind of contributor, as far as cells may be used.
 
     Where no pattern gives a level, `WEAK_LEVEL_SHARE` of the farthest possible is asked for. Cost: the audit against
     contributors, and one small program for each demand that failed; proofs take up to twice the `work` of the pattern,
-    or `MIN_GUARD_WORK` where that is more. What is not reached by then is `weaker`.
+    or `MIN_GUARD_WORK` where that is more. What is not reached by then is `weaker`. After a stop demands are met by the
+    first move found, and no cell is taken out.
     """
+    progress = None if stoppable is None else stoppable.going_on
     levels = np.concatenate([below[below > 0], above[above > 0]])
     hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels, progress)
     found: dict[int, list[TableMove]] = {}
@@ -68,13 +70,17 @@ def widened(
         found, proofs, learned, left = audit.moves, audit.proofs, audit.learned, audit.work
         failures = sorted((failure for one in answers for failure in one.failures), key=lambda one: one.level)
         nearby = number == 0 and meeting.finder is not None and meeting.finder.large
-        moved = [meeting.meet(one, hidden, audit, nearby=nearby) for one in tracked(failures, WIDENING, progress)]
+        moved = []
+        for failure in tracked(failures, WIDENING, progress):
+            meeting.hurry = stoppable is not None and stoppable.stopped
+            moved.append(meeting.meet(failure, hidden, audit, nearby=nearby))
         if not any(moved) and not nearby:
             break
     weaker = {cell for cell, *_ in meeting.hopeless} | {failure.cell for failure in failures}
     weaker |= {cell for one in answers for cell in one.cells[one.unsettled].tolist()}
     added = np.flatnonzero(hidden & (below + above <= 0))
-    if int(hidden.sum()) > int(suppressed.sum()) and len(added) * int((below + above > 0).sum()) <= MAX_PRUNED:
+    few = len(added) * int((below + above > 0).sum()) <= MAX_PRUNED
+    if few and not meeting.hurry and int(hidden.sum()) > int(suppressed.sum()):
         audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0))
         audit.learned, audit.proofs, audit.one_by_one = learned, proofs, True
         hidden = _pruned(audit, kinds, hidden, added[np.argsort(-cost[added], kind="stable")])
@@ -118,6 +124,7 @@ class _Meeting:
         self.table, self.usable, self.cost, self.levels = table, usable, cost, levels
         self.finder = Finder(table, usable, cost, levels, progress) if len(levels) else None
         self.left, self.hopeless = MAX_WIDENING_WORK, set[tuple[int, int, bytes]]()
+        self.hurry = False
 
     def meet(self, failure: Failure, hidden: Booleans, audit: InsiderAudit, *, nearby: bool = False) -> bool:
         """Suppress what the cheapest move needs that meets a demand, or a weaker one; whether there was such a move.
@@ -131,6 +138,7 @@ class _Meeting:
         if any(_meets(move, failure) for move in audit.moves.get(failure.cell, ())):
             return True
         finder = self.finder if failure.floor is None else self._floored(*failure.floor)
+        finder.hurry = self.hurry
         before = int(finder.effort + finder.bulk_work)
         move = finder.cheapest(failure.cell, failure.sign, failure.level, hidden, failure.still, nearby=nearby)
         if move is None and not nearby:

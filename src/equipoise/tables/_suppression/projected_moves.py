@@ -59,23 +59,29 @@ class ProjectedMoves:
         scale[scale == 0] = 1.0
         missed = self.matrix @ (weight * aim)
         ends = tolerance * np.abs(missed).max(axis=0, initial=0.0)
-        price = np.zeros_like(missed)
-        ahead = missed / scale
+        prices = np.zeros_like(missed)
+        ahead, price, columns = missed / scale, prices.copy(), np.arange(missed.shape[1])
         gained = (missed * ahead).sum(axis=0)
         least = (0.1 * tolerance) ** 2 * gained
         for number in range(steps):
             if number % STEPS_BETWEEN_CHECKS == 0:
-                going = np.abs(missed).max(axis=0, initial=0.0) > ends
-                if not going.any():
+                going = (np.abs(missed).max(axis=0, initial=0.0) > ends) & (gained > least)
+                if not going.all():
+                    prices[:, columns] = price
+                    columns, ends, gained, least = columns[going], ends[going], gained[going], least[going]
+                    state = (squares, scale, missed, ahead, price)
+                    squares, scale, missed, ahead, price = (part[:, going] for part in state)
+                if not len(columns):
                     break
             turned = self.matrix @ (squares * (self.across @ ahead))
             bend = np.einsum("ij,ij->j", ahead, turned)
-            step = np.divide(gained, bend, out=np.zeros_like(bend), where=going & (bend > 0) & (gained > least))
+            step = np.divide(gained, bend, out=np.zeros_like(bend), where=(bend > 0) & (gained > least))
             price += step * ahead
             missed -= step * turned
             scaled = missed / scale
             now = np.einsum("ij,ij->j", missed, scaled)
             ahead = scaled + np.divide(now, gained, out=np.zeros_like(now), where=gained > 0) * ahead
             gained = now
-            self.work += weight.size
-        return aim - weight * (self.across @ price)
+            self.work += squares.size
+        prices[:, columns] = price
+        return aim - weight * (self.across @ prices)

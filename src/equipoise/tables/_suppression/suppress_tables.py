@@ -103,9 +103,8 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
     if mask.singletons and flagged.any():
         system = SuppressionTable.of(union.additive, union.values, low, high)
         levels = tuple(np.where(flagged, level, 0.0) for level in (lower, upper))
-        alive = progress if progress is None else progress.going_on
         pattern, moves = _guarded(
-            tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, progress=alive
+            tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask, stoppable=progress
         )
         stays = secondary | (hidden_before & ~zeros)
         pattern = replace(pattern, suppressed=pattern.suppressed | stays)
@@ -115,7 +114,7 @@ def _together(tables: Sequence[Table], mask: "Suppress", progress: Stoppable | N
 
 def _guarded(
     tables: Sequence[Table], union: Union, system: SuppressionTable, pattern: Suppression, *, usable: Any,
-    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None,
+    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", stoppable: Stoppable | None = None,
 ) -> tuple[Suppression, Moves]:  # fmt: skip
     """The pattern with what else it takes against those who contribute to these tables, and to earlier ones.
 
@@ -135,7 +134,7 @@ def _guarded(
     guarded = widened(
         own, system, pattern.suppressed[cells] | own.atoms, usable[cells] | own.atoms, below=below, above=above,
         cost=_unit_free(np.where(own.atoms, 0.0, costs[cells])), coalition=mask.coalition, work=pattern.work,
-        moves=moves_of(pattern.witnesses) if own is union else None, progress=progress,
+        moves=moves_of(pattern.witnesses) if own is union else None, stoppable=stoppable,
     )  # fmt: skip
     if own is union:
         suppressed, weaker = guarded.suppressed, guarded.weaker
