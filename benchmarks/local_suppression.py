@@ -43,30 +43,39 @@ def local_suppression(scale: Scale) -> Iterator[Row | Skipped]:
 
 
 def _million(scale: Scale) -> Iterator[Row]:
-    """From a file to a file with identical rows, beside reading, recoding and writing that file.
+    """From a file to a file with identical rows, beside reading, recoding and writing that file, in two formats.
 
     The files differ in how many records are in small cells: few, an eighth, nearly all.
     """
     files: dict[str, Callable[[int], pl.DataFrame]] = {
         "skewed": skewed, "like adult": like_adult, "uniform": uniform
     }  # fmt: skip
+    for name, file in files.items():
+        table = file(scale.records(1_000_000))
+        for kind in ("csv", "parquet"):
+            yield _file_to_file(table, name, kind, scale.repeat(3))
+
+
+def _file_to_file(table: pl.DataFrame, name: str, kind: str, times: int) -> Row:
+    """Reading, the mask and writing, by Polars' own readers and writers with their defaults on both sides."""
+    roles, mask = eq.Roles(tuple(table.columns)), eq.masks.LocalSuppress(eq.rules.MinCount(3))
     with TemporaryDirectory() as folder:
-        path, out = Path(folder) / "people.csv", Path(folder) / "released.csv"
-        for name, file in files.items():
-            table = file(scale.records(1_000_000))
-            table.write_csv(path)
-            roles, mask = eq.Roles(tuple(table.columns)), eq.masks.LocalSuppress(eq.rules.MinCount(3))
-            cost = race(scale.repeat(3), {
-                "ours": lambda roles=roles, mask=mask: (  # type: ignore[misc]
-                    mask.apply(eq.read(path, roles), Draws(1)).collect().write_csv(out)
-                ),
-                "polars": lambda: pl.read_csv(path).with_columns(pl.col("key1") // 5).write_csv(out),
-            })  # fmt: skip
-            yield Row(
-                f"identical rows of 1,000,000 x 7, {name}, file to file", cost["ours"].cpu, cost["polars"].cpu, 3.0,
-                against="Polars: read, recode, write",
-                note=f"{suppressed(eq.read(path, roles), 3, 'identical'):,} values",
-            )  # fmt: skip
+        path, out = Path(folder) / f"people.{kind}", Path(folder) / f"released.{kind}"
+
+        def write(frame: pl.DataFrame, to: Path = out) -> None:
+            frame.write_csv(to) if kind == "csv" else frame.write_parquet(to)
+
+        write(table, path)
+        read = pl.read_csv if kind == "csv" else pl.read_parquet
+        cost = race(times, {
+            "ours": lambda: write(mask.apply(eq.read(path, roles), Draws(1)).collect()),
+            "polars": lambda: write(read(path).with_columns(pl.col("key1") // 5)),
+        })  # fmt: skip
+        return Row(
+            f"identical rows of 1,000,000 x 7, {name}, {kind} to {kind}", cost["ours"].cpu, cost["polars"].cpu, 3.0,
+            against="Polars: read, recode, write",
+            note=f"{suppressed(eq.read(path, roles), 3, 'identical'):,} values",
+        )  # fmt: skip
 
 
 def uniform(records: int, seed: int = 1) -> pl.DataFrame:

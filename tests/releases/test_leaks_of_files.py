@@ -1,6 +1,8 @@
 """What the files of a release say beside the data: no absent category, no file name, no time of writing."""
 
+import io
 import re
+import warnings
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.data.engines import without_hidden
 from equipoise.data.labels import Column, Labels
 from equipoise.files import read_table_csv
 from equipoise.releases.release import release
@@ -26,6 +29,39 @@ def pieces(path: Path) -> list[bytes]:
     with zipfile.ZipFile(path) as book:
         assert {part.date_time[0] for part in book.infolist()} == {1980}
         return [book.read(part) for part in book.namelist()]
+
+
+@pytest.mark.parametrize("keep_order", [True, False])
+def test_nothing_is_hidden_beneath_blanks(keep_order: bool, tmp_path: Path) -> None:
+    """Arrow keeps a value where the mask says that there is none; texts of blanks were read from released files."""
+    number, text = 0x1122334455667788, "a text of more than twelve letters"
+    table = pl.DataFrame({
+        "area": [1] * 9, "code": [7] * 8 + [number], "town": ["Oslo"] * 8 + [text], "kind": ["x"] * 8 + ["quetzal"],
+        "day": pl.Series([1] * 8 + [77_777], dtype=pl.Int32).cast(pl.Date), "none": [None] * 9,
+    })  # fmt: skip
+    roles, masks = (
+        eq.Roles(["area", "code", "town", "kind", "day"]),
+        [eq.masks.LocalSuppress(eq.rules.MinCount(3))],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        released = eq.protect(table, masks, roles=roles, seed=1, keep_order=keep_order)
+        eq.protect(table, masks, tmp_path / "out", roles=roles, seed=1, keep_order=keep_order, format="arrow")
+    secrets = (number.to_bytes(8, "little"), text.encode(), b"quetzal", (77_777).to_bytes(4, "little"))
+    for frame in (released, pl.read_ipc(tmp_path / "out" / "public" / "data.arrow")):
+        assert {frame[key].null_count() for key in roles.keys[1:]} == {3}
+        frame.write_ipc(tmp_path / "raw.arrow", compression="uncompressed")
+        content = (tmp_path / "raw.arrow").read_bytes()
+        assert not [secret for secret in secrets if secret in content]
+
+
+def test_bytes_beneath_blanks_are_gone() -> None:
+    table = pl.DataFrame({"photo": [b"a picture of some house", b"a picture of somebody", None]})
+    blanked = table.with_columns(pl.when(pl.Series([True, False, True])).then("photo").alias("photo"))
+    for frame, hidden in ((blanked, True), (without_hidden(blanked), False)):
+        frame.write_ipc(content := io.BytesIO(), compression="uncompressed")
+        assert (b"somebody" in content.getvalue()) == hidden
+        assert frame.rows() == [(b"a picture of some house",), (None,), (None,)]
 
 
 @pytest.mark.parametrize("format", ["parquet", "arrow", "xlsx", "sav", "zsav", "dta", "xpt", "orc"])

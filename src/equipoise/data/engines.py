@@ -73,14 +73,26 @@ def _to_polars(native: Any) -> pl.DataFrame:
 
 def restore(frame: Frame, kind: Kind) -> Any:
     """The native frame, of the kind that came in."""
-    native = frame.to_native()
-    if kind == "polars":
-        return collect(frame)
-    if kind == "pandas":
-        return collect(frame).to_pandas()
-    if kind == "pyarrow":
-        return collect(frame).to_arrow()
-    return native
+    if kind not in ("polars", "pandas", "pyarrow"):
+        return frame.to_native()
+    table = without_hidden(collect(frame))
+    return table.to_pandas() if kind == "pandas" else table.to_arrow() if kind == "pyarrow" else table
+
+
+def without_hidden(table: pl.DataFrame) -> pl.DataFrame:
+    """The same table with nothing beneath missing values: what was blanked is still there, and Arrow files keep it."""
+    return table.with_columns(_rebuilt(column) for column in table.iter_columns() if column.null_count())
+
+
+def _rebuilt(column: pl.Series) -> pl.Series:
+    """A column put together anew from the values that are not missing; long texts have a memory that is copied too."""
+    known, values = column.is_not_null(), column.drop_nulls()
+    if column.dtype == pl.String:
+        values = values + ""
+    elif column.dtype == pl.Binary:
+        values = values.bin.encode("hex").str.decode("hex")
+    places = (known.cum_sum() - 1).set(~known, None)
+    return values.gather(places) if len(values) else column.clear(len(column))
 
 
 def collect(frame: Frame) -> pl.DataFrame:
@@ -138,7 +150,7 @@ def like(frame: Frame, table: pl.DataFrame) -> Frame:
     elif frame.implementation.is_duckdb():
         import duckdb
 
-        copy = nw.from_native(duckdb.from_arrow(table.to_arrow()))
+        copy = nw.from_native(duckdb.from_arrow(without_hidden(table).to_arrow()))
     else:
         copy = nw.from_native(frame.to_native().sparkSession.createDataFrame(table.to_arrow()))
     return copy

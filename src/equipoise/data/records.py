@@ -14,6 +14,7 @@ from equipoise.data.labels import Labels
 from equipoise.data.roles import PRIVATE_PREFIX, Roles
 from equipoise.ground.errors import DataError, RolesError
 from equipoise.ground.html import card, grid, paragraph
+from equipoise.ground.packed_keys import order_of, representatives
 
 FIXED_MASKS = ("local_recode", "local_suppress", "microaggregate", "renumber", "suppress_records")
 """Masks that do not only coarsen and yet draw nothing: records that are alike afterwards cannot be told apart."""
@@ -203,13 +204,15 @@ def joined_texts(table: pl.DataFrame, texts: list[pl.Expr]) -> pl.Series:
 
 def _times(rows: pl.Series) -> pl.Series:
     """How many equal texts came before each; only those whose hash is not their own are compared."""
-    hashes = rows.hash().to_numpy()
-    order = np.argsort(hashes)
-    again = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
-    places = np.sort(np.union1d(order[again], order[again + 1]))
-    times = np.zeros(len(rows), dtype=np.int64)
-    if len(places):
-        times[places] = rows.gather(places).to_frame("row").select(pl.int_range(pl.len()).over("row")).to_series()
+    alike, times = representatives(rows.hash().to_numpy().view(np.int64)), np.zeros(len(rows), dtype=np.int64)
+    places = np.flatnonzero(np.bincount(alike, minlength=len(rows))[alike] > 1)
+    again, own = rows.gather(places), alike[places].astype(np.int64)
+    if (again == rows.gather(own)).all():
+        order = order_of(own, len(rows))
+        ordered = own[order]
+        times[places[order]] = np.arange(len(own)) - np.searchsorted(ordered, ordered)
+    else:  # different texts have one hash
+        times[places] = again.to_frame("row").select(pl.int_range(pl.len()).over("row")).to_series()
     return pl.Series(times)
 
 

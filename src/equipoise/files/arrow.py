@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from equipoise.data.engines import without_hidden
 from equipoise.data.labels import Labels
 from equipoise.files.column_types import STORABLE, same
 from equipoise.files.format import Format, Signature
@@ -84,7 +85,8 @@ def _vector(data: np.memmap, place: int) -> tuple[int, int]:
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
-    """Write a file, piece by piece."""
+    """Write a file, piece by piece, without what was blanked: Arrow keeps the values beneath those that are missing."""
+    frame = frame.map_batches(without_hidden, streamable=True)
     frame.sink_ipc(path, compression="zstd", maintain_order=True)
 
 

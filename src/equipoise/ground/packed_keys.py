@@ -23,7 +23,7 @@ MAX_DENSE_PLACES = 1 << 24
 """And up to this many places in total, unless there are more records than that."""
 MAX_PLACES_PER_ID = 16
 """Up to this many places per id a table of all places numbers them faster than a sort."""
-CHUNK_RECORDS = 1 << 16
+CHUNK_RECORDS = 1 << 15
 """Records packed at a time, few enough to stay in the processor's cache."""
 SAMPLE_RECORDS = 1 << 16
 """Records searched first for the values of a text column."""
@@ -101,13 +101,14 @@ def _short_run(column: pl.Series) -> Coded | None:
     nulls = int(column.null_count() > 0)
     span = high - low + 1 + nulls
     offsets, met = np.empty(len(column), dtype=_kind(span)), np.zeros(span, dtype=np.bool_)
-    numbers, lowest = _integers(column, low, nulls)
-    unmet = True
-    for step in steps(len(offsets)):
-        offsets[step] = np.subtract(numbers[step], lowest, dtype=np.int64)
-        if unmet:
-            met[offsets[step]] = True
-            unmet = not met.all()
+    rest, unmet = offsets, True
+    for piece in column.get_chunks():
+        (numbers, lowest), own, rest = _integers(piece, low, nulls), rest[: len(piece)], rest[len(piece) :]
+        for step in steps(len(piece)):
+            np.subtract(numbers[step], lowest, out=own[step], dtype=np.int64, casting="unsafe")
+            if unmet:
+                met[own[step]] = True
+                unmet = not met.all()
     present = pl.Series(column.name, np.flatnonzero(met)[nulls:] - nulls + low).cast(column.dtype)
     values = pl.Series(column.name, [None] * nulls, column.dtype).append(present)
     return Coded(values, offsets if not unmet else _small(np.cumsum(met) - 1, len(values))[offsets])
@@ -264,19 +265,21 @@ def pack(codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     return packed.astype(np.intp, copy=False)
 
 
-def unpack(packed: Integers, sizes: Sequence[int]) -> tuple[Integers, ...]:
-    """Codes of each key from packed integers, the inverse of `pack`.
+def unpack(packed: Integers, sizes: Sequence[int], into: Integers | None = None) -> tuple[Integers, ...]:
+    """Codes of each key from packed integers, the inverse of `pack`; written into the rows of an array if given.
 
     >>> [codes.tolist() for codes in unpack(np.array([2, 3]), [2, 3])]
     [[0, 1], [2, 0]]
     """
-    rest: Any = packed.astype(np.int32 if prod(sizes) < 1 << 31 else np.int64)
-    codes = []
-    for size in sizes[:0:-1]:
-        higher = rest // size
-        codes.append(_small(rest - higher * size, size))
-        rest = higher
-    return (_small(rest, sizes[0]), *codes[::-1])
+    codes = tuple(np.empty(len(packed), dtype=_kind(size)) for size in sizes) if into is None else tuple(into)
+    for step in steps(len(packed)):
+        rest: Any = packed[step].astype(np.int32 if prod(sizes) < 1 << 31 else np.int64)
+        for own, size in zip(codes[:0:-1], sizes[:0:-1], strict=True):
+            higher = rest // size
+            own[step] = rest - higher * size
+            rest = higher
+        codes[0][step] = rest
+    return codes
 
 
 def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, Integers]:
@@ -298,6 +301,31 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
 def group_coded(columns: Sequence[Coded]) -> tuple[Integers, Integers]:
     """`group` of coded columns."""
     return group([c.codes for c in columns], [c.size for c in columns])
+
+
+def occupied_cells(columns: Sequence[Coded]) -> tuple[Integers, Integers, Integers, Integers]:
+    """The place of each record; in the order of the keys the places that have some, how many, and the codes there.
+
+    A place is the packed codes where a table of all places is worth it, else a number without gaps. The codes have a
+    row for each key, and a type that holds two more.
+    """
+    codes, sizes = [c.codes for c in columns], [c.size for c in columns]
+    records, size, kind = len(codes[0]), prod(sizes), np.min_scalar_type(max(sizes) + 2)
+    if size > min(MAX_PLACES_PER_ID * records, MAX_DENSE_PLACES):
+        places, first = group(codes, sizes)
+        own = np.array([column[first] for column in codes], dtype=kind)
+        return places, np.arange(len(first)), np.bincount(places), own
+    places = np.empty(records, dtype=np.intp)
+    counts: Any = np.zeros(size, dtype=np.uint16)
+    for step in steps(records):
+        places[step] = pack([column[step] for column in codes], sizes)
+        np.add.at(counts, places[step], counts.dtype.type(1))
+    if counts.sum(dtype=np.int64) < records:  # a place has more than 16 bits hold
+        counts = np.bincount(places, minlength=size)
+    occupied = np.flatnonzero(counts != 0)
+    own = np.empty((len(sizes), len(occupied)), dtype=kind)
+    unpack(occupied, sizes, own)
+    return places, occupied, counts[occupied].astype(np.int64), own
 
 
 def common_ids(

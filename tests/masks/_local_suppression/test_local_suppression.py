@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from equipoise.masks._local_suppression import FREE, Demand, SuppressionProblem, blank, excess
 from equipoise.masks._local_suppression.problem import cheapest_first, places
+from equipoise.masks._local_suppression.released_rows import Shares
 
 
 def problem(rows: np.ndarray, k: int, price: Any = None, caps: Any = None, sets: Any = None) -> SuppressionProblem:
@@ -29,8 +30,10 @@ def problem(rows: np.ndarray, k: int, price: Any = None, caps: Any = None, sets:
 def released(asked: SuppressionProblem, answer: Any) -> np.ndarray:
     """The records after the blanks, one by one."""
     rows = []
+    shares = getattr(answer, "shares", None) or Shares(answer.cells, answer.masks, np.ones_like(answer.cells))
     for cell, n in enumerate(asked.n):
-        masks = [int(m) for m in answer.masks[answer.cells == cell]]
+        own = shares[shares.cells == cell]
+        masks = np.repeat(own.masks, own.many).tolist()
         assert len(masks) <= n
         rows += [[0 if mask >> key & 1 else int(v) for key, v in enumerate(asked.codes[:, cell])]
                  for mask in masks + [0] * (int(n) - len(masks))]  # fmt: skip

@@ -48,15 +48,14 @@ DEARER = 1.4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IdenticalBlanks:
-    """Blanks, one for each record that has some: its cell, and the keys blanked as bits.
+    """Blanks: how many records of which cells lose which keys.
 
     `small` records were in classes too small; `cost` is the sum of importance x blanks, `used` the blanks of each key,
     and `bound` a cost that no way to blank can be below.
     """
 
     problem: SuppressionProblem
-    cells: Integers
-    masks: Integers
+    shares: Shares
     small: int
     used: Integers
     cost: float
@@ -84,9 +83,8 @@ def blank_identical(problem: SuppressionProblem) -> IdenticalBlanks | None:
         return None
     if any(rows.smallest(shares, demand.keys) < demand.k for demand in problem.demands):
         raise AssertionError("A class is too small after local suppression.")
-    cells, masks = (np.repeat(part, shares.many) for part in (shares.cells, shares.masks))
     used = rows.used(shares)
-    return IdenticalBlanks(problem, cells, masks, small, used, float(used @ rows.price), proven)
+    return IdenticalBlanks(problem, shares, small, used, float(used @ rows.price), proven)
 
 
 def _rows(problem: SuppressionProblem, demand: Demand | None = None) -> ReleasedRows:
@@ -181,14 +179,14 @@ def _searched(rows: ReleasedRows, masks: Integers) -> Shares | None:
 
 def _tries(rows: ReleasedRows) -> int:
     """As many as a file of this size is worth: work grows with the small cells, and is spent within limits."""
-    small, records = max(1, int((rows.n < rows.k).sum())), max(1, int(rows.n.sum()))
+    small, records = max(1, len(rows.small)), max(1, int(rows.n.sum()))
     work = WORK * np.clip(1_000_000 / records, 1, 5)
     return 1 if _wide(rows) else int(np.clip(min(TRIES * (CELLS / small) ** 3, work / small), 1, TRIES))
 
 
 def _wide(rows: ReleasedRows) -> bool:
     """Whether there are more keys than all sets of them can be tried."""
-    return rows.allowed.bit_count() > (MAX_SETS if int((rows.n < rows.k).sum()) > CLUSTERED else ALL_SETS)
+    return rows.allowed.bit_count() > (MAX_SETS if len(rows.small) > CLUSTERED else ALL_SETS)
 
 
 def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:
@@ -197,10 +195,9 @@ def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:
     shares, rest = joined(rows, masks[:-1] if wide else masks, prices[:-1] if wide else prices)
     if wide and len(rest):
         ways = [Shares.joined([shares, clustered(rows, rest)])]
-        small = np.flatnonzero(rows.n < rows.k)
-        ways += [clustered(rows, small)] if len(small) <= CLUSTERED else []
-        shares = min(ways, key=lambda way: (len(np.setdiff1d(small, way.cells)), rows.cost(way)))
-        rest = np.setdiff1d(small, shares.cells)
+        ways += [clustered(rows, rows.small)] if len(rows.small) <= CLUSTERED else []
+        shares = min(ways, key=lambda way: (len(np.setdiff1d(rows.small, way.cells)), rows.cost(way)))
+        rest = np.setdiff1d(rows.small, shares.cells)
     whole = absorbed(rows, shares, rest)
     if whole is None or (len(whole.cells) > CELLS and not wide and _subsets_first(masks, prices)):
         return whole
@@ -272,8 +269,7 @@ def charged(rows: ReleasedRows) -> float:
     is no more than its part of any way to blank. Of many keys only the cheapest sets are looked at: who is safe in none
     of them costs at least as much as the dearest.
     """
-    small = np.flatnonzero(rows.n < rows.k)
-    large = np.flatnonzero(rows.n >= rows.k)
+    small, large = rows.small, np.flatnonzero(rows.n >= rows.k)
     best = np.full(len(small), np.inf)
     masks = _masks(rows)[:-1] if _wide(rows) else _masks(rows)
     for mask in masks.tolist() if len(small) else ():

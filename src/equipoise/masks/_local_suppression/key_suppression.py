@@ -24,6 +24,7 @@ from equipoise.masks._local_suppression import (
     excess,
 )
 from equipoise.masks._local_suppression.blanked_records import RecordCells
+from equipoise.masks._local_suppression.released_rows import Shares
 from equipoise.masks._local_suppression.unit_ties import (
     Tie,
     blanks_of,
@@ -75,7 +76,7 @@ class KeySuppression:
         answer = blank(problem, alone=not self.shared)
         if answer.short:
             raise self._refusal(problem, keys, answer)
-        released = cells.blanked(answer.cells, answer.masks, draws)
+        released = cells.blanked(Shares(answer.cells, answer.masks, np.ones_like(answer.cells)), draws)
         used = blanks_of(released, table, keys)
         answer = replace(answer, used=used, cost=float(used @ problem.price))
         return data.with_frame(released, self.suppression_law(keys, answer))
@@ -107,7 +108,7 @@ class KeySuppression:
             current, turn = Records.of(units, replace(data.roles, person=None)), draws.child(len(answers))
             cells = RecordCells.of(current)
             answer = self._answer(self._problem(keys, cells), keys, blanks_of(table, original, keys), scale)
-            units = cells.blanked(answer.cells, answer.masks, turn if answers else draws)
+            units = cells.blanked(answer.shares, turn if answers else draws)
             answers.append(answer)
             table = units if places is None else table.with_columns(units[key].gather(places) for key in keys)
             table, followers = followed(table, ties, plain)

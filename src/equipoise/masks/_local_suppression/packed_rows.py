@@ -9,15 +9,13 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.packed_keys import CHUNK_RECORDS, SPREADING
 from equipoise.masks._local_suppression.released_rows import ReleasedRows
 
-MAX_SHORT_BITS = 31
-"""Bits up to which half a word holds a row, which takes half the time."""
 Places = Callable[[slice, Integers], None]
 """Writes the places of at most `CHUNK_RECORDS` rows into an array."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedRows:
-    """Rows of cells, without the keys of `blanks`, as words; `short` is half of the only one where that holds all.
+    """Rows of cells, without the keys of `blanks`, as words.
 
     What is made on the way is written into the same arrays again and again: they stay in the processor's cache.
     """
@@ -26,14 +24,11 @@ class PackedRows:
     cells: Integers
     blanks: Integers | int
     words: list[Integers]
-    short: Integers
 
     @classmethod
     def of(cls, rows: ReleasedRows, cells: Integers) -> "PackedRows":
         """The rows of cells as they came."""
-        words = [word[cells] for word in rows.words]
-        narrow = not rows.hashed and rows.width(0) <= MAX_SHORT_BITS
-        return cls(rows, cells, 0, words, words[0].astype(np.int32) if narrow else words[0])
+        return cls(rows, cells, 0, [word[cells] for word in rows.words])
 
     @classmethod
     def joined(cls, rows: ReleasedRows, parts: list[tuple[Integers, int]]) -> "PackedRows":
@@ -44,31 +39,30 @@ class PackedRows:
         staying = np.array([none, *(rows.staying(mask) for _, mask in parts)][1:], dtype=np.int64)
         stay = np.repeat(staying, [len(cells) for cells, _ in parts], axis=0).T
         words = [word[cells] & bits for word, bits in zip(rows.words, stay, strict=True)] if parts else [none]
-        return cls(rows, cells, blanks, words, words[0])
+        return cls(rows, cells, blanks, words)
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def __getitem__(self, places: Integers) -> "PackedRows":
-        words = [word[places] for word in self.words]
-        short = words[0] if self.short is self.words[0] else self.short[places]
         blanks = self.blanks if isinstance(self.blanks, int) else self.blanks[places]
-        return PackedRows(self.rows, self.cells[places], blanks, words, short)
+        return PackedRows(self.rows, self.cells[places], blanks, [word[places] for word in self.words])
 
     def ids(self, mask: int, places: Integers | None = None) -> Integers:
         """Numbers of all rows, or of those at some places, without the keys of a mask: equal rows, equal numbers."""
         some = self if places is None else self[places] if self.rows.hashed else None
         if some is not None and self.rows.hashed:
             return self.rows.ids(some.cells, some.blanks | mask)
-        return (self.words[0] if places is None else self.words[0][places]) & self.rows.staying(mask)[0]
+        ids = (self.words[0] if places is None else self.words[0][places]) & self.rows.staying(mask)[0]
+        return ids.astype(np.int64, copy=False)
 
     def exact(self, mask: int) -> Places:
         """A place of its own for each row without the keys of a mask."""
         fields = self.rows.fields(mask)
-        total, field = (np.empty(min(len(self), CHUNK_RECORDS), dtype=self.short.dtype) for _ in range(2))
+        total, field = (np.empty(min(len(self), CHUNK_RECORDS), dtype=self.words[0].dtype) for _ in range(2))
 
         def fill(step: slice, places: Integers) -> None:
-            words, total_, field_ = self.short[step], total[: len(places)], field[: len(places)]
+            words, total_, field_ = self.words[0][step], total[: len(places)], field[: len(places)]
             total_.fill(0)
             for shift, bits in fields:
                 np.right_shift(words, shift, out=field_)

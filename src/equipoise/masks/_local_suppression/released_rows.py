@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +11,14 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import group, representatives, steps, sums_of_equal
 from equipoise.masks._local_suppression.problem import FREE, KeyRows
 
-MAX_PACKED_BITS = 63
+MAX_PACKED_BITS, MAX_SHORT_BITS = 63, 31
+"""Bits of a row that a word holds, and half a word, which takes half the time."""
 MAX_PACKED_KEYS = 12
 """Up to this many keys there is a table of all sets of them."""
 MAX_TABLE_BITS = 21
 """Bits of the numbers of rows that are counted in a table of that size."""
-MAX_RUNS = 4096
-"""Runs of shares with the same keys up to which each set of keys is counted by itself."""
+MAX_RUNS, MIN_RUN = 4096, 4096
+"""Runs of shares with the same keys up to which each set of keys is counted by itself, if it has so many shares."""
 SEED = 20021
 """The search draws from this public seed: which cells lose which keys depends on the file alone."""
 
@@ -31,11 +33,18 @@ class Shares:
 
     @classmethod
     def joined(cls, parts: "list[Shares]") -> "Shares":
-        columns = [[getattr(part, name) for part in parts] for name in ("cells", "masks", "many")]
-        return cls(*(np.concatenate([np.zeros(0, dtype=np.int64), *column]) for column in columns))
+        parts = parts or [cls(*np.zeros((3, 0), dtype=np.int64))]
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("cells", "masks", "many")))
 
-    def __getitem__(self, rows: Integers) -> "Shares":
+    def __getitem__(self, rows: Integers | slice) -> "Shares":
         return Shares(self.cells[rows], self.masks[rows], self.many[rows])
+
+    @cached_property
+    def starts(self) -> Integers:
+        """Where runs of shares with the same mask begin."""
+        return np.flatnonzero(np.append(True, self.masks[1:] != self.masks[:-1])[: len(self.masks)])
 
     def ordered(self) -> "Shares":
         """By cell, then by mask. Most cells stand once, and their place is known without a sort."""
@@ -65,6 +74,11 @@ class ReleasedRows(KeyRows):
     def allowed(self) -> int:
         """The keys that may be blanked at all, as bits."""
         return sum(1 << key for key in range(self.keys) if self.caps[key] > 0)
+
+    @cached_property
+    def small(self) -> Integers:
+        """The cells that are too small for a class."""
+        return np.flatnonzero(self.n < self.k)
 
     @cached_property
     def _lowest(self) -> list[int]:
@@ -104,10 +118,11 @@ class ReleasedRows(KeyRows):
     @cached_property
     def whole(self) -> Integers:
         """The number of each cell's row as it came."""
-        whole = np.zeros(len(self.n), dtype=np.int64)
-        for codes, low, multiplier in zip(self.codes, self._lowest, self._multipliers, strict=True):
-            for step in steps(len(whole)):
-                whole[step] += (codes[step] - (0 if self.hashed else low)) * np.int64(multiplier)
+        kind = np.int64 if self.hashed or sum(self._widths) > MAX_SHORT_BITS else np.int32
+        whole: Any = np.zeros(len(self.n), dtype=kind)
+        for step in steps(len(whole)):
+            for codes, low, multiplier in zip(self.codes, self._lowest, self._multipliers, strict=True):
+                whole[step] += (codes[step] - (0 if self.hashed else low)) * kind(multiplier)
         return whole
 
     @cached_property
@@ -167,10 +182,7 @@ class ReleasedRows(KeyRows):
         Different rows have different numbers, but for a chance of 2^-60 where the keys have too many values to be
         packed with their tags; `smallest` compares the rows themselves.
         """
-        return self.without(self.whole[cells], cells, masks)
-
-    def without(self, ids: Integers, cells: Integers, masks: Integers | int) -> Integers:
-        """The numbers of these cells' rows, from those as they came, without the keys of a mask."""
+        ids = self.whole[cells]
         if not self.hashed:
             return (ids & self._bits[0][masks]) + self._bits[1][masks]
         for key, multiplier in enumerate(self._multipliers):
@@ -230,11 +242,11 @@ class ReleasedRows(KeyRows):
 
     def used(self, shares: Shares) -> Integers:
         """Values blanked, for each key."""
-        blanks = shares.masks if self.complete else shares.masks & self.present[shares.cells]
-        if self.keys > MAX_PACKED_KEYS:
-            return np.array([int((blanks >> key & 1) @ shares.many) for key in range(self.keys)], dtype=np.int64)
-        many = np.bincount(blanks, shares.many, 1 << self.keys)
-        return np.array([many[np.arange(len(many)) >> key & 1 == 1].sum() for key in range(self.keys)], dtype=np.int64)
+        if self.complete:
+            blanks, many = shares.masks[shares.starts], np.add.reduceat(shares.many, shares.starts, dtype=np.int64)
+        else:
+            blanks, many = shares.masks & self.present[shares.cells], shares.many
+        return np.array([int((blanks >> key & 1) @ many) for key in range(self.keys)], dtype=np.int64)
 
     def fits(self, shares: Shares) -> bool:
         return bool((self.used(shares) <= self.caps).all())
@@ -242,7 +254,8 @@ class ReleasedRows(KeyRows):
     def remaining(self, shares: Shares) -> Integers:
         """The records of each cell that lose nothing."""
         rest = self.n.copy()
-        np.subtract.at(rest, shares.cells, shares.many)
+        for step in steps(len(shares.cells)):  # numbers of one type: much the fastest
+            np.subtract.at(rest, shares.cells[step], shares.many[step].astype(rest.dtype, copy=False))
         return rest
 
     def everyone(self, shares: Shares) -> Shares:
@@ -253,33 +266,38 @@ class ReleasedRows(KeyRows):
 
     def smallest(self, shares: Shares, keys: tuple[int, ...] | None = None) -> int:
         """The records of the smallest class on these keys; all records are counted, and rows compared exactly."""
+        whole = keys is None or len(keys) == self.keys
+        if whole and self.complete and not self.hashed and len(shares.starts) <= MAX_RUNS:
+            return self._smallest_of_runs(shares)
         every = self.everyone(shares)
-        starts = np.flatnonzero(np.diff(every.masks, prepend=-1))
-        mixed = not self.complete or len(starts) > MAX_RUNS
-        if self.hashed or (mixed and not self.tagged) or (keys is not None and len(keys) < self.keys):
-            chosen = range(self.keys) if keys is None else keys
-            columns = [np.where(every.masks >> key & 1, 0, self.codes[key][every.cells]) for key in chosen]
-            alike, _ = group(columns, [self.sizes[key] for key in chosen])
-            return int(np.bincount(alike, every.many)[alike].min(initial=FREE))
-        if mixed:
+        if whole and self.tagged:
             return self._smallest(self.ids(every.cells, every.masks), every.many)
-        runs: dict[int, list[slice]] = {}
-        for start, end in pairwise([*starts.tolist(), len(every.masks)]):
-            runs.setdefault(int(every.masks[start]), []).append(slice(start, end))
-        counts = np.zeros(1 << MAX_TABLE_BITS, dtype=np.int32)
-        return min((self._smallest_without(mask, every, parts, counts) for mask, parts in runs.items()), default=FREE)
+        chosen = range(self.keys) if keys is None else keys
+        columns = [np.where(every.masks >> key & 1, 0, self.codes[key][every.cells]) for key in chosen]
+        alike, _ = group(columns, [self.sizes[key] for key in chosen])
+        return int(np.bincount(alike, every.many)[alike].min(initial=FREE))
 
-    def _smallest_without(self, mask: int, shares: Shares, parts: list[slice], counts: Integers) -> int:
-        """The records of the smallest class that lost these keys, where no value was missing: none has other blanks."""
-        cells, many = (np.concatenate([column[part] for part in parts]) for column in (shares.cells, shares.many))
-        if not mask:
-            return int(many.min())
-        if self.width(mask) > MAX_TABLE_BITS:
-            return self._smallest(self.whole[cells] & self._bits[0][mask], many)
-        places = self.places(self.whole[cells], mask)
-        np.add.at(counts, places, many.astype(np.int32))
-        least = int(counts.take(places).min())
-        counts[places] = 0
+    def _smallest_of_runs(self, shares: Shares) -> int:
+        """`smallest` where no value was missing: who lost other keys, or none, is in another class."""
+        rest, runs = self.remaining(shares), dict[int, list[Shares]]()
+        for start, end in pairwise([*shares.starts.tolist(), len(shares.masks)]):
+            runs.setdefault(int(shares.masks[start]), []).append(shares[slice(start, end)])
+        sets = [Shares.joined(parts) for parts in runs.values()]
+        many, few = ([some for some in sets if (len(some.cells) < MIN_RUN and self.tagged) == less] for less in (0, 1))
+        others, counts = Shares.joined(few), np.zeros(1 << MAX_TABLE_BITS, dtype=np.int32)
+        least = [self._smallest(self.ids(others.cells, others.masks), others.many), rest[rest != 0].min(initial=FREE)]
+        return int(min(*least, *(self._smallest_without(int(some.masks[0]), some, counts) for some in many)))
+
+    def _smallest_without(self, mask: int, shares: Shares, counts: Integers) -> int:
+        """The records of the smallest class of shares that all lost these keys."""
+        if self.width(mask) > min(MAX_TABLE_BITS, len(shares.cells).bit_length() + 2):
+            return self._smallest(self.whole[shares.cells] & self._bits[0][mask], shares.many)
+        for step in steps(len(shares.cells)):
+            places = self.places(self.whole[shares.cells[step]], mask).astype(np.intp, copy=False)
+            np.add.at(counts, places, shares.many[step].astype(counts.dtype))
+        sums = counts[: 1 << self.width(mask)]
+        least = int(sums[sums != 0].min())
+        sums.fill(0)
         return least
 
     @staticmethod
