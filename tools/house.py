@@ -29,7 +29,7 @@ FRONT_DOOR = set(re.findall(r"from equipoise\.(\S+) import", (SOURCE / "__init__
 MAX_CHAIN = 20
 MAX_FILES = 25
 MAX_FILLER_FUNCTIONS = 200
-MAX_LINES = 87_300
+MAX_LINES = 88_000
 """It had 61,136 when the rooms were in order; the views of stronger intruders came since. A rise is a decision."""
 
 

@@ -86,12 +86,12 @@ def without_hidden(table: pl.DataFrame) -> pl.DataFrame:
 
 def _rebuilt(column: pl.Series) -> pl.Series:
     """A column put together anew from the values that are not missing; long texts have a memory that is copied too."""
-    known, values = column.is_not_null(), column.drop_nulls()
+    present, values = column.is_not_null(), column.drop_nulls()
     if column.dtype == pl.String:
         values = values + ""
     elif column.dtype == pl.Binary:
         values = values.bin.encode("hex").str.decode("hex")
-    places = (known.cum_sum() - 1).set(~known, None)
+    places = (present.cum_sum() - 1).set(~present, None)
     return values.gather(places) if len(values) else column.clear(len(column))
 
 

@@ -39,19 +39,19 @@ class RecordCells:
         table, keys = self.data.collect(), self.data.roles.keys
         if not len(shares.cells):
             return table
-        drawn = 1 << len(keys)
-        mask_of_place = np.zeros(int(self.place[-1]) + 1, dtype=np.min_scalar_type(drawn))
+        by_draw = 1 << len(keys)
+        mask_of_place = np.zeros(int(self.place[-1]) + 1, dtype=np.min_scalar_type(by_draw))
         less = np.empty(len(shares.cells), dtype=np.bool_)
         for step in steps(len(less)):
             mask_of_place[self.place[shares.cells[step]]] = shares.masks[step]
             less[step] = shares.many[step] < self.n[shares.cells[step]]
         some = shares[less]
-        mask_of_place[self.place[some.cells]] = drawn
+        mask_of_place[self.place[some.cells]] = by_draw
         mask_of_row = mask_of_place[self.of_row]
         if len(some.cells):
             some = some[np.lexsort((some.masks, some.cells))]
             own, masks = (np.repeat(part, some.many) for part in (self.place[some.cells], some.masks))
-            order = self._ordered(table, np.flatnonzero(mask_of_row == drawn), draws)
+            order = self._ordered(table, np.flatnonzero(mask_of_row == by_draw), draws)
             within = np.arange(len(own)) - np.searchsorted(own, own)
             mask_of_row[order] = 0
             mask_of_row[order[np.searchsorted(self.of_row[order], own) + within]] = masks

@@ -113,11 +113,11 @@ def _by_equal_values(terms: Terms, released: pl.DataFrame, y: Floats, people: pl
 def _by_logarithms(terms: Terms, released: pl.DataFrame, y: Floats, people: pl.DataFrame) -> Floats:
     """The same, and by lines and bent ones, with all numbers as logarithms."""
     scales, scale = log_scales(released, terms.columns), log_scale(y)
-    taught, asked = (in_logarithms(table, scales) for table in (released, people))
-    logs, terms = signed_log(y, scale), Terms.of(taught, terms.columns)
-    designs = ([matrix(some, table) for table in (taught, asked)] for some in (terms.linear, terms.curved))
+    lessons, asking = (in_logarithms(table, scales) for table in (released, people))
+    logs, terms = signed_log(y, scale), Terms.of(lessons, terms.columns)
+    designs = ([matrix(some, table) for table in (lessons, asking)] for some in (terms.linear, terms.curved))
     lines = [questions @ coefficients(x, logs - logs.mean()) + logs.mean() for x, questions in designs]
-    return signed_exp(np.column_stack([*lines, *_by_equal_values(terms, taught, logs, asked).values()]), scale)
+    return signed_exp(np.column_stack([*lines, *_by_equal_values(terms, lessons, logs, asking).values()]), scale)
 
 
 def _comparable(column: pl.Series) -> pl.Series:
