@@ -9,8 +9,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
+import narwhals as nw
 import polars as pl
 
+from equipoise.data.engines import collect
 from equipoise.data.labels import Labels
 from equipoise.files.column_types import FLOATS, NESTED, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as, to_text
 from equipoise.files.format import Format, Signature
@@ -51,7 +53,7 @@ def query(sql: str, database: str | Path, *, apart: bool = False) -> Any:
 def store(frame: pl.DataFrame | pl.LazyFrame, table: str, database: str | Path, *, overwrite: bool = False) -> None:
     """Write a frame as a table, whole or not at all; an existing one is replaced only with `overwrite`."""
     kind, place = _kind(database, new=True)
-    whole = frame.lazy().collect()
+    whole = collect(nw.from_native(frame.lazy()))
     if kind == "sqlite":
         return _to_sqlite(whole, table, place, overwrite)
     connection = _connect(kind, place, str(database), write=True)
@@ -224,6 +226,7 @@ FORMATS = (
         types=same("Boolean", *SIGNED, *UNSIGNED, "Float32", "Float64", "Decimal")
         | stored_as("String", *TEXTS)
         | same("Date", "Datetime", ZONED, "Time", "Binary", *NESTED, "Null"),
+        any_date=True,
         extra="duckdb",
     ),
     Format(
