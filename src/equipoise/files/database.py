@@ -153,8 +153,9 @@ def _attach(connection: Any, address: str, write: bool) -> Any:
 
 def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
     _refuse_cut(place)
+    mode = "ro&immutable=1" if _rests(place) else "ro"
     try:
-        with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode={mode}", uri=True)) as connection:
             connection.set_authorizer(_reads_only)
             return pl.read_database(sql, connection, infer_schema_length=None)
     except Exception as error:
@@ -167,6 +168,12 @@ def _reads_only(action: int, *_: object) -> int:
     """What SQLite may do for a query: read."""
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
     return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
+
+
+def _rests(place: Path) -> bool:
+    """Whether a SQLite file has a log of writes by its head, and none beside: SQLite would make one, and leave it."""
+    with place.open("rb") as file:
+        return file.read(20)[18:] == b"\x02\x02" and not place.with_name(f"{place.name}-wal").exists()
 
 
 def _refuse_cut(place: Path) -> None:
