@@ -283,7 +283,7 @@ def _without_rounding(frame: pl.LazyFrame, schema: pl.Schema, format: Format) ->
     limits = {name: limit for name, dtype in schema.items() if (limit := _largest(dtype, format)) is not None}
     if not limits:
         return frame
-    table = frame.collect()
+    table = collect(nw.from_native(frame))
     for name, limit in limits.items():
         low, high = table.select(low=pl.col(name).min(), high=pl.col(name).max()).row(0)
         if low is not None and max(-low, high) > limit:

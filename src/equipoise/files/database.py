@@ -152,8 +152,7 @@ def _attach(connection: Any, address: str, write: bool) -> Any:
 
 
 def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
-    _refuse_cut(place)
-    mode = "ro&immutable=1" if _rests(place) else "ro"
+    mode = _mode(place)
     try:
         with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode={mode}", uri=True)) as connection:
             connection.set_authorizer(_reads_only)
@@ -170,19 +169,14 @@ def _reads_only(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
 
 
-def _rests(place: Path) -> bool:
-    """Whether a SQLite file has a log of writes by its head, and none beside: SQLite would make one, and leave it."""
-    with place.open("rb") as file:
-        return file.read(20)[18:] == b"\x02\x02" and not place.with_name(f"{place.name}-wal").exists()
-
-
-def _refuse_cut(place: Path) -> None:
-    """The head of a SQLite file says how many pages it has and how long they are."""
+def _mode(place: Path) -> str:
+    """How to open a whole SQLite file: as one at rest where its log of writes is gone, which would be made anew."""
     with place.open("rb") as file:
         head = file.read(32)
     page, count = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
     if place.stat().st_size < (65_536 if page == 1 else page) * count:
         raise DataError(f"{str(place)!r} is not a whole SQLite database: it is damaged or cut off.")
+    return "ro&immutable=1" if head[18:20] == b"\2\2" and not Path(f"{place}-wal").exists() else "ro"
 
 
 def _to_sqlite(table: pl.DataFrame, name: str, place: Path, overwrite: bool) -> None:

@@ -5,7 +5,6 @@ such columns are refused. Categories come back as text, date-times in nanosecond
 date-times before 1678 or after 2261 are refused.
 """
 
-import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -18,11 +17,13 @@ from equipoise.files.column_types import SIGNED, TEXTS, ZONED, parts, same, stor
 from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, import_extra
+from equipoise.ground.system import WINDOWS
 
 VALUE_BYTES = 32
 """Bytes of memory a value takes while it is read, on the safe side for short texts."""
 FIRST_MOMENT, LAST_MOMENT = datetime(1678, 1, 1), datetime(2261, 12, 31)
 """The reach of nanoseconds since 1970 in 64 bits, in whole years."""
+NO_WINDOW = 0x08000000 if WINDOWS else 0
 SAVE_ADVICE = "save it as Parquet first, which is read in pieces"
 READER = """
 import sys
@@ -47,8 +48,7 @@ def load(path: Path) -> pl.DataFrame:
     from pyarrow import ipc
 
     command = [sys.executable, "-c", READER, str(path), *sys.path]
-    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, creationflags=flags) as reader:
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, creationflags=NO_WINDOW) as reader:
         try:
             assert reader.stdout is not None
             count, width = map(int, reader.stdout.readline().split())
