@@ -112,7 +112,7 @@ def _contents(folder: Path) -> dict[str, str]:
 
 
 def _hash(path: Path) -> str:
-    return hashlib.blake2b(path.read_bytes()).hexdigest() if path.exists() else ""
+    return hashlib.blake2b(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _first(text: str, mark: str) -> str:

@@ -180,7 +180,7 @@ def _content(rng: random.Random, good: Path, folder: Path) -> tuple[str, str]:
     path = folder / f"data.{format}"
     try:
         _write(frame, path, format)
-    except Exception:
+    except (Exception, pl.exceptions.PanicException):
         path.unlink(missing_ok=True)
         path = folder / "data.parquet"
         frame.write_parquet(path)

@@ -222,6 +222,8 @@ CASES: dict[str, tuple[Build, str]] = {
     # policies
     "policy missing": (lambda d: ["balance", str(d / "none.toml")], "No file at"),
     "policy not TOML": (balance("[data\npath = 5"), "not valid TOML"),
+    "policy long number": (balance("x = " + "9" * 5000), "not valid TOML: a number in it has too many digits"),
+    "policy half a name": (balance(POLICY + "'uniques by \"a\\q\"' = '< 1'\n"), "No measure 'uniques by"),
     "policy empty": (balance(""), "cannot be used"),
     "policy unknown key": (balance("colour = 'red'\n" + POLICY), "colour: is not known"),
     "policy unknown section": (balance(POLICY + "[limit]\nx = '< 1'\n"), "limit: is not known"),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import narwhals as nw
@@ -19,6 +20,7 @@ import equipoise as eq
 from equipoise import files
 from equipoise.data import engines
 from equipoise.files import memory
+from equipoise.files import orc as orc_files
 from equipoise.ground.errors import settings_words
 
 CANARY = "canary-value"
@@ -30,9 +32,21 @@ def table() -> pl.DataFrame:
     return pl.DataFrame({"name": [CANARY] * 3000, "x": list(range(3000)), "share": [i / 7 for i in range(3000)]})
 
 
-def made(folder: Path, table: pl.DataFrame, format: str) -> Path:
-    for package in {"xlsx": ("fastexcel", "xlsxwriter"), **dict.fromkeys(LABELLED, ("pyreadstat",))}.get(format, ()):
+PACKAGES = {
+    "xlsx": ("fastexcel", "xlsxwriter"),
+    "orc": ("pyarrow.orc",),
+    "duckdb": ("duckdb",),
+    **dict.fromkeys(LABELLED, ("pyreadstat",)),
+}
+
+
+def skip_without_packages(format: str) -> None:
+    for package in PACKAGES.get(format, ()):
         pytest.importorskip(package, reason=f".{format} was not tried: {package} is missing.")
+
+
+def made(folder: Path, table: pl.DataFrame, format: str) -> Path:
+    skip_without_packages(format)
     files.save(table.lazy(), folder / f"a.{format}", format)
     return folder / f"a.{format}"
 
@@ -262,6 +276,68 @@ def test_whatever_reads_in_batches_keeps_panics_off_the_terminal(monkeypatch: py
     list(engines.batches(nw.from_native(pl.LazyFrame({"x": pl.Series([], dtype=pl.Int64)}).map_batches(watched))))
     assert quiet_reads
     assert all(quiet_reads)
+
+
+@pytest.mark.parametrize("format", files.FORMATS)
+@pytest.mark.parametrize(
+    "far",
+    [
+        pytest.param(pl.lit(2**31 - 1, pl.Int32).cast(pl.Date), id="the last day"),
+        pytest.param(pl.lit(-(10**17)).cast(pl.Datetime("ms")), id="a moment"),
+        pytest.param(pl.lit(6_600_000).cast(pl.Date), id="the year 20040"),
+    ],
+)
+def test_dates_out_of_range_are_written_or_refused(
+    tmp_path: Path, format: str, far: pl.Expr, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Before, engines panicked at writing them, or wrote what nobody reads."""
+    skip_without_packages(format)
+    frame = pl.LazyFrame({"x": [1, 2]}).select("x", day=far)
+    if files.FORMATS[format].any_date:
+        with contextlib.suppress(eq.DataError):
+            files.save(frame, tmp_path / f"a.{format}", format)
+    else:
+        with pytest.raises(
+            eq.DataError, match=r"Column 'day' has dates (outside the years 1 to 9999|that no calendar)"
+        ):
+            files.save(frame, tmp_path / f"a.{format}", format)
+        assert not list(tmp_path.iterdir())
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("error", [ValueError(CANARY), pl.exceptions.PanicException(CANARY), RecursionError()])
+def test_whatever_a_writer_raises_is_one_sentence(
+    tmp_path: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setitem(files.FORMATS, "csv", replace(files.FORMATS["csv"], save=broken))
+    with pytest.raises(eq.DataError, match="Could not write the CSV file") as caught:
+        files.save(pl.LazyFrame({"x": [1]}), tmp_path / "a.csv", "csv")
+    assert CANARY not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_orc_file_that_kills_its_reader(tmp_path: Path) -> None:
+    """Lengths of texts that fall below 0 end PyArrow's process by a segmentation fault: it is not this one."""
+    pa, orc = (pytest.importorskip(f"pyarrow{part}", reason="ORC was not tried") for part in ("", ".orc"))
+    path = tmp_path / "a.orc"
+    orc.write_table(pa.table({"t": [f"{i:05}" for i in range(50)]}), str(path), compression="uncompressed")
+    lengths = b"\xc0\x31\x05"  # fifty numbers from 5 on, each the last one and as much more as the next byte says
+    content = path.read_bytes()
+    assert content.count(lengths + b"\x00") == 1
+    path.write_bytes(content.replace(lengths + b"\x00", lengths + b"\x6b"))
+    refused(path, "is not a whole ORC file")
+
+
+def test_an_orc_file_whose_reader_ends_before_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that stops between two batches would pass for a shorter file."""
+    pytest.importorskip("pyarrow.orc", reason="ORC was not tried: pyarrow is missing.")
+    files.save(pl.LazyFrame({"x": [1, 2]}), tmp_path / "a.orc", "orc")
+    assert eq.read(tmp_path / "a.orc").collect()["x"].to_list() == [1, 2]
+    monkeypatch.setattr(orc_files, "READER", orc_files.READER.replace("stream.write(batch)", "os._exit(1)"))
+    refused(tmp_path / "a.orc", "is not a whole ORC file")
 
 
 def test_a_whole_disk_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

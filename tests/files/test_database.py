@@ -147,3 +147,16 @@ def test_a_sqlite_file_that_is_cut(tmp_path: Path) -> None:
     with pytest.raises(eq.DataError, match="not a whole SQLite database") as caught:
         eq.read(tmp_path / "a.sqlite")
     assert "canary" not in str(caught.value)
+
+
+def test_a_sqlite_file_with_a_log_of_writes(tmp_path: Path) -> None:
+    """Read at rest, nothing is put beside it; while it is written, what is in its log is read too."""
+    place = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("INSERT INTO t VALUES (1), (2)")
+        connection.commit()
+        assert eq.read(place).collect()["x"].to_list() == [1, 2]
+    assert eq.read(place).collect()["x"].to_list() == [1, 2]
+    assert list(tmp_path.iterdir()) == [place]

@@ -139,3 +139,12 @@ def test_a_number_too_far_for_a_distance_links_nobody_elsewhere() -> None:
     for place, at in linked_points(line, line):
         assert at.max() < 4
         assert (at == place)[:3].all()
+
+
+def test_numbers_at_both_ends_of_the_range_and_the_least_change_there_is() -> None:
+    """Each was an internal error: an index beyond the points, and a point that is no number."""
+    ends = np.array([[0.0], [1.0], [5.0], [1e308], [-1e308]])
+    moved = np.where(ends == 0, 5e-324, ends)
+    for place, at in [*linked_points(ends, ends), *linked_points(ends, moved)]:
+        assert at.max() < 5
+        assert (at == place)[1:3].all()

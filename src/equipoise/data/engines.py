@@ -113,13 +113,20 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 def _refuse_impossible_dates(table: pl.DataFrame) -> None:
     """Refuse dates that no calendar has: engines panic where they should write them as text."""
+    if name := column_of_far_dates(table, -MAX_DAYS, MAX_DAYS):
+        raise DataError(f"Column {name!r} has dates that no calendar has: correct them, or give it as text.")
+
+
+def column_of_far_dates(table: pl.DataFrame, first: int, last: int) -> str | None:
+    """The first column with dates before or after these days since 1970, if there is one."""
     for name, dtype in table.schema.items():
-        if not isinstance(dtype, pl.Date | pl.Datetime):
-            continue
-        a_day = 86_400 * UNITS_PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1
-        days, last = table[name].to_physical(), min(MAX_DAYS * a_day, MAX_WHOLE)
-        if table.height and not (days.is_null() | days.is_between(-last, last)).all():
-            raise DataError(f"Column {name!r} has dates that no calendar has: correct them, or give it as text.")
+        if isinstance(dtype, pl.Date | pl.Datetime):
+            a_day = 86_400 * UNITS_PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1
+            limits = max(first * a_day, -MAX_WHOLE), min((last + 1) * a_day - 1, MAX_WHOLE)
+            values = table[name].to_physical()
+            if not (values.is_null() | values.is_between(*limits)).all():
+                return name
+    return None
 
 
 def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:

@@ -183,6 +183,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ParameterError(f"{str(path)!r} is not valid TOML: {error}.") from None
     except (OSError, UnicodeDecodeError):
         raise ParameterError(f"Cannot read {str(path)!r}: it must be UTF-8 text.") from None
+    except ValueError:
+        raise ParameterError(f"{str(path)!r} is not valid TOML: a number in it has too many digits.") from None
 
 
 def _hierarchy(tree: Any, column: str, folder: Path) -> Hierarchy:

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from equipoise.data.engines import Frame
+from equipoise.data.engines import Frame, collect, column_of_far_dates, fail
 from equipoise.data.labels import Labels
 from equipoise.data.records import Records, Source
 from equipoise.data.roles import Roles
@@ -28,6 +28,7 @@ from equipoise.files.delimited import without_formulas as without_formulas
 from equipoise.files.format import Format, Loaded, refuse_other
 from equipoise.files.office_text import checked_codes, without_codes
 from equipoise.files.statistical import CODE_COLUMN_PREFIX
+from equipoise.files.stored_dates import FIRST_DAY, LAST_DAY
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, EquipoiseError, MissingExtraError, RolesError, hint, settings_words
 from equipoise.ground.quiet_panics import quiet_panics
@@ -171,13 +172,19 @@ def save(
         raise DataError(f"No format {format!r}.{hint(format, list(FORMATS))}")
     place, schema = Path(path), frame.collect_schema()
     _refuse_types(schema, target)
+    _refuse_far_dates(frame, schema, target)
     frame = _without_rounding(frame, schema, target)
     if place.exists() and not overwrite:
         raise DataError(f"There is a file {str(path)!r} already: name another, or ask to overwrite it.")
     if not place.parent.is_dir():
         raise DataError(f"No folder at {str(place.parent)!r}.")
-    with staged_with_companions(place) as stage:
-        target.save(frame, stage, (labels or Labels()).only(schema.names()))
+    try:
+        with staged_with_companions(place) as stage, quiet_panics():
+            target.save(frame, stage, (labels or Labels()).only(schema.names()))
+    except OSError:
+        raise
+    except BaseException as error:
+        fail(error, f"write the {target.title} file")
 
 
 def with_codes(records: Records, format: str) -> Frame:
@@ -259,12 +266,24 @@ def _refuse_types(schema: pl.Schema, format: Format) -> None:
             raise DataError(f"Column {name!r} is {words(dtype)}, which {format.title} files cannot hold: {advice}.")
 
 
+def _refuse_far_dates(frame: pl.LazyFrame, schema: pl.Schema, format: Format) -> None:
+    """Refuse the first column with dates that a format, or whoever reads it, has no year for. Cost: one pass."""
+    dates = [name for name, dtype in schema.items() if isinstance(dtype, pl.Date | pl.Datetime)]
+    if dates and not format.any_date:
+        name = column_of_far_dates(collect(nw.from_native(frame.select(dates))), FIRST_DAY, LAST_DAY)
+        if name is not None:
+            raise DataError(
+                f"Column {name!r} has dates outside the years 1 to 9999, which {format.title} files cannot hold: "
+                "correct them, or ask for parquet."
+            )
+
+
 def _without_rounding(frame: pl.LazyFrame, schema: pl.Schema, format: Format) -> pl.LazyFrame:
     """The frame, unless it has numbers that a format would round or lose: those are refused."""
     limits = {name: limit for name, dtype in schema.items() if (limit := _largest(dtype, format)) is not None}
     if not limits:
         return frame
-    table = frame.collect()
+    table = collect(nw.from_native(frame))
     for name, limit in limits.items():
         low, high = table.select(low=pl.col(name).min(), high=pl.col(name).max()).row(0)
         if low is not None and max(-low, high) > limit:

@@ -99,5 +99,6 @@ FORMATS = (
         save=save,
         signatures=(Signature(b"ARROW1", "an Arrow file", (".arrow", ".feather", ".ipc")),),
         types=same(*STORABLE),
+        any_date=True,
     ),
 )

@@ -9,8 +9,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
+import narwhals as nw
 import polars as pl
 
+from equipoise.data.engines import collect
 from equipoise.data.labels import Labels
 from equipoise.files.column_types import FLOATS, NESTED, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as, to_text
 from equipoise.files.format import Format, Signature
@@ -51,7 +53,7 @@ def query(sql: str, database: str | Path, *, apart: bool = False) -> Any:
 def store(frame: pl.DataFrame | pl.LazyFrame, table: str, database: str | Path, *, overwrite: bool = False) -> None:
     """Write a frame as a table, whole or not at all; an existing one is replaced only with `overwrite`."""
     kind, place = _kind(database, new=True)
-    whole = frame.lazy().collect()
+    whole = collect(nw.from_native(frame.lazy()))
     if kind == "sqlite":
         return _to_sqlite(whole, table, place, overwrite)
     connection = _connect(kind, place, str(database), write=True)
@@ -150,9 +152,9 @@ def _attach(connection: Any, address: str, write: bool) -> Any:
 
 
 def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
-    _refuse_cut(place)
+    mode = _mode(place)
     try:
-        with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode={mode}", uri=True)) as connection:
             connection.set_authorizer(_reads_only)
             return pl.read_database(sql, connection, infer_schema_length=None)
     except Exception as error:
@@ -167,13 +169,14 @@ def _reads_only(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
 
 
-def _refuse_cut(place: Path) -> None:
-    """The head of a SQLite file says how many pages it has and how long they are."""
+def _mode(place: Path) -> str:
+    """How to open a whole SQLite file: as one at rest where its log of writes is gone, which would be made anew."""
     with place.open("rb") as file:
         head = file.read(32)
     page, count = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
     if place.stat().st_size < (65_536 if page == 1 else page) * count:
         raise DataError(f"{str(place)!r} is not a whole SQLite database: it is damaged or cut off.")
+    return "ro&immutable=1" if head[18:20] == b"\2\2" and not Path(f"{place}-wal").exists() else "ro"
 
 
 def _to_sqlite(table: pl.DataFrame, name: str, place: Path, overwrite: bool) -> None:
@@ -224,6 +227,7 @@ FORMATS = (
         types=same("Boolean", *SIGNED, *UNSIGNED, "Float32", "Float64", "Decimal")
         | stored_as("String", *TEXTS)
         | same("Date", "Datetime", ZONED, "Time", "Binary", *NESTED, "Null"),
+        any_date=True,
         extra="duckdb",
     ),
     Format(

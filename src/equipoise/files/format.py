@@ -67,6 +67,8 @@ class Format:
         The largest floating-point number, where that is less than the largest there is.
     resolution
         The finest part of a second that times keep, as a Polars duration.
+    any_date
+        Whether dates outside the years 1 to 9999 come back as they were.
     options
         The options of `load`.
     codes
@@ -90,6 +92,7 @@ class Format:
     largest_integer: int | None = None
     largest_float: float | None = None
     resolution: str = "1ns"
+    any_date: bool = False
     options: tuple[str, ...] = ()
     codes: bool = False
     becomes: str | None = None

@@ -5,8 +5,10 @@ such columns are refused. Categories come back as text, date-times in nanosecond
 date-times before 1678 or after 2261 are refused.
 """
 
+import sys
 from datetime import datetime
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 
 import polars as pl
 
@@ -15,27 +17,53 @@ from equipoise.files.column_types import SIGNED, TEXTS, ZONED, parts, same, stor
 from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, import_extra
+from equipoise.ground.system import WINDOWS
 
 VALUE_BYTES = 32
 """Bytes of memory a value takes while it is read, on the safe side for short texts."""
 FIRST_MOMENT, LAST_MOMENT = datetime(1678, 1, 1), datetime(2261, 12, 31)
 """The reach of nanoseconds since 1970 in 64 bits, in whole years."""
+NO_WINDOW = 0x08000000 if WINDOWS else 0
 SAVE_ADVICE = "save it as Parquet first, which is read in pieces"
+READER = """
+import sys
+path, sys.path[:] = sys.argv[1], sys.argv[2:]
+import os, threading
+threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
+from pyarrow import ipc, orc
+file = orc.ORCFile(path)
+print(file.nrows, len(file.schema.names), flush=True)
+with ipc.new_stream(sys.stdout.buffer, file.schema) as stream:
+    for number in range(file.nstripes):
+        batch = file.read_stripe(number)
+        batch.validate(full=True)
+        stream.write(batch)
+"""
+"""The program that reads a file: its size in a line, then its records as an Arrow stream. It ends with its parent."""
 
 
 def load(path: Path) -> pl.DataFrame:
-    """Read a file, after a look at what it will need."""
-    orc = import_extra("pyarrow.orc")
-    try:
-        file = orc.ORCFile(str(path))
-        count, width = file.nrows, len(file.schema.names)
-    except Exception:
-        raise DataError(_broken_message(path)) from None
-    refuse_beyond(path, count * width, f"{count:,} records x {width:,} columns", SAVE_ADVICE, VALUE_BYTES)
-    try:
-        return pl.DataFrame(pl.from_arrow(file.read()))
-    except Exception:
-        raise DataError(_broken_message(path)) from None
+    """Read a file, after a look at what it will need, in a process of its own: damage can end the reader's process."""
+    import_extra("pyarrow.orc")
+    from pyarrow import ipc
+
+    command = [sys.executable, "-c", READER, str(path), *sys.path]
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, creationflags=NO_WINDOW) as reader:
+        try:
+            assert reader.stdout is not None
+            count, width = map(int, reader.stdout.readline().split())
+            refuse_beyond(path, count * width, f"{count:,} records x {width:,} columns", SAVE_ADVICE, VALUE_BYTES)
+            table = pl.DataFrame(pl.from_arrow(ipc.open_stream(reader.stdout).read_all()))
+            if reader.wait():
+                raise ValueError("the reader failed")
+        except DataError:
+            raise
+        except Exception:
+            message = f"{str(path)!r} is not a whole ORC file: it is damaged, cut off or something else."
+            raise DataError(message) from None
+        finally:
+            reader.kill()
+    return table
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
@@ -62,10 +90,6 @@ def _refuse_far_moments(values: pl.Series) -> None:
     )
 
 
-def _broken_message(path: Path) -> str:
-    return f"{str(path)!r} is not a whole ORC file: it is damaged, cut off or something else."
-
-
 FORMATS = (
     Format(
         name="orc",
@@ -77,6 +101,7 @@ FORMATS = (
         types=same("Boolean", *SIGNED, "Float32", "Float64", "Decimal", "Date", "Datetime", ZONED, "Binary")
         | stored_as("String", *TEXTS, "Null")
         | same("List", "Struct", "Map"),
+        any_date=True,
         extra="arrow",
     ),
 )

@@ -68,5 +68,6 @@ FORMATS = (
         load_many=load_many,
         signatures=(Signature(b"PAR1", "a Parquet file", (".parquet", ".pq")),),
         types=same(*STORABLE),
+        any_date=True,
     ),
 )

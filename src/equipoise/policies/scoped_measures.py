@@ -28,7 +28,7 @@ KEYS_SCENARIO = "keys"
 """The scenario of an intruder who knows all keys of the roles; it need not be written."""
 MAX_GROUPS = 1000
 """Groups of a limit at most."""
-COLUMN_PATTERN = r'(?:[\w.-]+|"(?:[^"\\]|\\.)*")'
+COLUMN_PATTERN = r'(?:[\w.-]+|"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
 LIMIT_NAME_PATTERN = re.compile(
     rf"(?P<measure>.*?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>{COLUMN_PATTERN}(?:, {COLUMN_PATTERN})*))?"
     r"(?P<worst> \(worst record\))?",
@@ -57,7 +57,7 @@ class Wanted:
         match = LIMIT_NAME_PATTERN.fullmatch(name.strip())
         assert match is not None
         columns = re.findall(COLUMN_PATTERN, match["by"] or "")
-        by = tuple(json.loads(c) if c.startswith('"') else c for c in columns)
+        by = tuple(json.loads(c, strict=False) if c.startswith('"') else c for c in columns)
         return cls(match["measure"].strip(), match["scenario"], by, bool(match["worst"]))
 
     def __str__(self) -> str:

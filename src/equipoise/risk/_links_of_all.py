@@ -19,6 +19,8 @@ SCALINGS = 12
 MAX_REACH = 2.5
 """The largest change in units of its standard deviation that is an end of the law: sqrt(3) where it is uniform."""
 MAX_EXPONENT, TINY, ROUNDING = 200.0, 1e-200, 1e-9
+MAX_SIZE = 1e100
+"""Numbers beyond it count as it: squares of their distances are numbers too."""
 
 
 def distinct(points: Floats) -> tuple[Floats, Integers]:
@@ -44,21 +46,20 @@ def linked_points(sought: Floats, released: Floats) -> Iterator[tuple[Integers, 
     """
     from scipy.spatial import cKDTree
 
+    sought, released = (np.clip(side, -MAX_SIZE, MAX_SIZE) for side in (sought, released))
     points, place = distinct(released)
     looks, look = distinct(sought)
     candidates = int(np.clip(MAX_PAIRS // len(looks), MIN_CANDIDATES, MAX_CANDIDATES))
     number = range(1, min(candidates, len(points)) + 1)
     distances, near = cKDTree(points).query(looks, k=number)
-    near = np.where(np.isfinite(distances), near, 0)  # too far for a number: the tree has no point there
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.nan_to_num(distances**2 - distances[:, :1] ** 2, nan=np.inf, posinf=np.inf)
+    squares = distances**2 - distances[:, :1] ** 2
     counts = np.bincount(look), np.bincount(place)
     yield place, _in_order(sought, released, place)
     for variance in VARIANCES:
         yield place, _likeliest(squares / (2 * variance), near, *counts)[look]
     reach = np.abs(released - sought).max(axis=0)
     if reach.max() <= MAX_REACH:
-        reach = np.where(reach > 0, reach, 1.0)
+        reach = np.where(reach > ROUNDING, reach, 1.0)
         distances, near = cKDTree(points / reach).query(looks / reach, k=number, p=np.inf)
         beyond = np.where(distances > 1 + ROUNDING, MAX_EXPONENT, 0.0)
         yield place, _likeliest(beyond, near, *counts)[look]
