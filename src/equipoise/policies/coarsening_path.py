@@ -24,11 +24,14 @@ class PathStep:
     widest: str
 
 
-def coarsening_path(cells: Cells, least: int, *, dear: tuple[str, ...] = ()) -> list[PathStep]:
+def coarsening_path(
+    cells: Cells, least: int, *, dear: tuple[str, ...] = (), first: tuple[str, ...] = ()
+) -> list[PathStep]:
     """Coarsenings from none to all, each with one key a level coarser than the one before.
 
     The next key is that whose coarser level takes most records out of classes of fewer than `least`, for each bit of
-    entropy that it loses. The levels of `dear` keys from the third on come last. Cost: O(levels x keys x cells).
+    entropy that it loses. The levels of `dear` keys from the third on come last, those of `first` keys before all
+    others. Cost: O(levels x keys x cells).
 
     >>> table = pl.DataFrame({"age": [20, 21, 30], "sex": ["f", "f", "m"], "n": [1, 1, 4]})
     >>> cells = Cells.of(table, ("age", "sex"), {"age": eq.Hierarchy.intervals([10])})
@@ -41,7 +44,8 @@ def coarsening_path(cells: Cells, least: int, *, dear: tuple[str, ...] = ()) -> 
     price = [ladder.bits_lost for ladder in ladders]
     levels = [tuple(0 for _ in ladders)]
     while every := list(_coarser(levels[-1], ladders)):
-        steps = [step for step in every if not _too_coarse(step, levels[-1], ladders, dear)] or every
+        early = [step for step in every if _coarsens(step, levels[-1], ladders, first)]
+        steps = early or [step for step in every if not _too_coarse(step, levels[-1], ladders, dear)] or every
         now = _small(folds, levels[-1], least)
         gains = [now - _small(folds, step, least) for step in steps]
         costs = [sum(p[new] - p[old] for p, old, new in zip(price, levels[-1], step, strict=True)) for step in steps]
@@ -75,6 +79,11 @@ def _coarser(node: Levels, ladders: list[CodedLevels]) -> Iterator[Levels]:
     """The nodes with one key a level coarser."""
     for j, ladder in enumerate(ladders):
         yield from ((*node[:j], level, *node[j + 1 :]) for level in ladder.above[node[j]])
+
+
+def _coarsens(new: Levels, old: Levels, ladders: list[CodedLevels], keys: tuple[str, ...]) -> bool:
+    """Whether the step is one of these keys."""
+    return any(level > before and ladder.key in keys for level, before, ladder in zip(new, old, ladders, strict=True))
 
 
 def _too_coarse(new: Levels, old: Levels, ladders: list[CodedLevels], dear: tuple[str, ...]) -> bool:
