@@ -87,10 +87,9 @@ def few_numbers(facts: Facts) -> Hierarchy | None:
         return None
     numbers = range(int(low), int(high) + 1)
     values = facts.values.cast(pl.Float64).drop_nulls().to_numpy()
-    room = MAX_TOP_SHIFT * float(values.std())
-    few = [numbers[size] for size in _halves(len(numbers) - 2) if len(numbers) > 3]
-    least = next((top for top in numbers[1:-1] if float(np.maximum(values - top, 0).mean()) <= room), numbers[-1])
-    tops = [top for top in few if top > least] + ([least] if least < numbers[-1] else [])
+    fit = [top for top in numbers[1:-1] if np.maximum(values - top, 0).mean() <= MAX_TOP_SHIFT * values.std()]
+    halves = [numbers[size] for size in _halves(len(numbers) - 2) if len(numbers) > 3]
+    tops = [*(top for top in halves if top in fit[1:]), *fit[:1]]
     rows = {n: [f"{top}+" if n >= top else str(n) for top in tops] for n in numbers}
     return Hierarchy.mapping(rows, other=OTHER, names=[f"{top}+" for top in tops]) if tops else None
 

@@ -7,7 +7,7 @@ from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.suggest_roles import _quoted
 from equipoise.policies.coarsening_path import PathStep, coarsening_path, milestones
 
-SHARES_EXCHANGED = (0.4, 0.2, 0.1)
+SHARES_EXCHANGED = (0.6, 0.4, 0.2, 0.1)
 """Shares of the records in small classes at which a path is left, their key values being exchanged."""
 SHARES_LEFT = (0.2, 0.1, 0.05, 0.02)
 """Shares of the records in small classes at which a path of coarsenings is left, the rest being blanked."""

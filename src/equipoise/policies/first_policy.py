@@ -47,10 +47,7 @@ OBJECTIVE = (
 )
 NO_ROLES_MESSAGE = "No column looks like something an intruder may know or users analyse: write the roles by hand."
 ZIP_WORDS = {"zip", "zipcode", "zcta", "postal", "postalcode", "postcode"}
-LARGE_PLACES = {"state", "statefip", "country", "region", "regions", "urban", "rural", "urbrur"}
-"""Words for places that the preset with slots, of patients in the United States, shortens or leaves."""
-OLDEST_AGE = 90
-"""From this age on years of birth are one category."""
+LARGE_PLACES = {"state", "statefip", "country", "region", "regions", "urban", "rural", "urbrur"}  # stay under HIPAA
 MAX_TABLE_CATEGORIES = 30
 """Categories of a column by which a table may go."""
 
@@ -159,27 +156,23 @@ def _look(source: str | Path, path: str, reading: dict[str, Any], preset: Preset
 
 def _without_small_places(roles: Suggestion) -> Suggestion:
     """The suggestion without dates of birth, coordinates and places smaller than a state, which the preset forbids."""
-    return replace(roles, proposals=tuple(_withheld(p) if _forbidden(p) else p for p in roles.proposals))
+    proposals = (replace(p, role="direct", hierarchy=None) if _forbidden(p) else p for p in roles.proposals)
+    return replace(roles, proposals=tuple(proposals))
 
 
 def _forbidden(proposal: Proposal) -> bool:
     """Whether a column must go; a year of birth that is no key, since an age says the same."""
-    meaning = meaning_of(proposal.column)
-    kind, words = meaning.name if meaning else "", set(split(proposal.column))
+    kind, words = getattr(meaning_of(proposal.column), "name", ""), set(split(proposal.column))
     small = kind == "place" and not words & (ZIP_WORDS | LARGE_PLACES)
     return small or kind in ("birth_date", "coordinates") or (kind == "year_of_birth" and proposal.role != "key")
 
 
-def _withheld(proposal: Proposal) -> Proposal:
-    return replace(proposal, role="direct", hierarchy=None)
-
-
 def _with_columns(findings: FileFindings, preset: Preset | None = None) -> FileFindings:
     """The findings with the columns beside the keys that single people out, and what is proposed for them."""
-    records, done = findings.records, _slot_columns(findings, preset)
-    columns = tuple(c for c in enough_columns(revealing(records, records)) if c not in done)
+    records, slots = findings.records, _slot_columns(findings, preset)
+    columns = tuple(c for c in enough_columns(revealing(records, records)) if c not in slots)
     groups = (records.roles.household, records.roles.person)
-    masks = tuple(part for mask in masks_beside_keys(records, columns) for part in _beside(mask, done))
+    masks = tuple(part for mask in masks_beside_keys(records, columns) for part in _beside(mask, slots))
     return replace(
         findings,
         revealing=tuple(c for c in columns if c not in groups),
@@ -188,12 +181,11 @@ def _with_columns(findings: FileFindings, preset: Preset | None = None) -> FileF
     )
 
 
-def _beside(mask: Any, done: list[str]) -> Iterator[Mask]:
+def _beside(mask: Any, slots: list[str]) -> Iterator[Mask]:
     """A mask without columns that the preset changes; nothing where it has no others."""
-    if getattr(mask, "column", None) not in done:
-        left = tuple(c for c in getattr(mask, "columns", ()) if c not in done)
-        if left or not getattr(mask, "columns", ()):
-            yield replace(mask, columns=left) if left else mask
+    rest = tuple(c for c in getattr(mask, "columns", ()) if c not in slots)
+    if rest or (getattr(mask, "column", None) not in slots and not getattr(mask, "columns", ())):
+        yield replace(mask, columns=rest) if rest else mask
 
 
 def _revealed_limit(records: Records, masks: tuple[Mask, ...]) -> float:
@@ -296,16 +288,14 @@ def _guesses(findings: FileFindings) -> dict[str, Any]:
     schema = findings.records.schema()
     kinds: dict[str, list[str]] = {}
     for column, tree in ((p.column, p.hierarchy) for p in findings.roles.proposals if p.role != "direct"):
-        meaning = meaning_of(column)
-        named = meaning.name if meaning else ""
-        kind = str(plain_branch(tree.branches[0])["kind"]) if tree else ""
-        if named == "year_of_birth" and schema[column].is_numeric():
+        meaning = getattr(meaning_of(column), "name", "")
+        dated = tree is not None and plain_branch(tree.branches[0])["kind"] == "dates"
+        if meaning == "year_of_birth" and schema[column].is_numeric():
             kinds.setdefault("birth_years", []).append(column)
-        elif named == "age":
-            kinds.setdefault("age", []).append(column)
-        elif kind == "dates" or (named == "place" and ZIP_WORDS & set(split(column))):
-            kinds.setdefault("dates" if kind == "dates" else "zip", []).append(column)
-    oldest = {"oldest": date.today().year - OLDEST_AGE} if "birth_years" in kinds else {}
+        elif dated or meaning == "age" or (meaning == "place" and ZIP_WORDS & set(split(column))):
+            slot = "age" if meaning == "age" else "dates" if dated else "zip"
+            kinds.setdefault(slot, []).append(column)
+    oldest = {"oldest": date.today().year - 90} if "birth_years" in kinds else {}
     return {**{name: its[0] if len(its) == 1 and name != "dates" else its for name, its in kinds.items()}, **oldest}
 
 

@@ -13,11 +13,8 @@ FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#
 """Dark enough to read as text; distinguished by their labels as well."""
 INK, DARK_GREEN = "#1f2328", "#00694d"
 NO_SHARE = "datum.value < -1e-9 || datum.value > 1.000000001"
-SHARE_AXIS: dict[str, Any] = {
-    "domain": False,
-    "labelExpr": f"{NO_SHARE} ? '' : datum.label",
-    "tickOpacity": {"condition": {"test": NO_SHARE, "value": 0}, "value": 1},
-}
+NO_TICK: dict[str, Any] = {"condition": {"test": NO_SHARE, "value": 0}, "value": 1}
+SHARE_AXIS: dict[str, Any] = {"domain": False, "labelExpr": f"{NO_SHARE} ? '' : datum.label", "tickOpacity": NO_TICK}
 """An axis of shares has room for labels beyond 0 and 100 %, but no tick, no number and no line there."""
 
 

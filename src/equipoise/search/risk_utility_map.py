@@ -21,8 +21,6 @@ from equipoise.trials.trial import Trial
 
 MAX_DRAWN_TRIALS = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
-MIN_LABEL_ROOM = 0.35
-"""The part of the width that the name of a bound takes."""
 TITLE = {
     "text": "Risk-utility map",
     "subtitle": "Each point is a candidate; no other beats those on the line. "
@@ -126,7 +124,7 @@ def risk_utility_map(
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
     scales = _scales([plane.of(t) for t in drawn], plane, limits, room=0.03 if ends else 0.25)
     layers = [
-        *rectangle(plane.risk, plane.utility, limits, inside=not ends, at_edge=_at_edge(limits, scales["x"]["scale"])),
+        *rectangle(plane.risk, plane.utility, limits, inside=not ends, edge=_at_edge(limits, scales["x"]["scale"])),
         _points("tried", others, plane, color=style.GREY, size=45, opacity=0.85) | {"params": [style.zoom()]},
         *_errors(drawn, plane),
         *_theory(theory),
@@ -142,11 +140,10 @@ def risk_utility_map(
 
 
 def _at_edge(limits: Limits, scale: Spec) -> bool:
-    """Whether a bound on utility lies so near to the useless side that its name has no room there."""
+    """Whether a bound on utility lies so near to the useless side that its name, a third of the width, has no room."""
     low, high = scale["domain"]
     useless = high if scale.get("reverse") else low
-    room = MIN_LABEL_ROOM * (high - low)
-    return any(abs(limit.bound - useless) < room for limit in limits["utility"])
+    return any(abs(limit.bound - useless) < 0.35 * (high - low) for limit in limits["utility"])
 
 
 def _drawable(trial: Trial, axes: Axes) -> bool:
@@ -300,10 +297,9 @@ def _scales(points: Sequence[tuple[Score, Score]], axes: Axes, limits: Limits, r
     risks = _reach([risk for risk, _ in points], [limit.bound for limit in limits["risk"]])
     useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
     across = _channel("utility", axes.utility, {"domain": _across(useful, room, axes.utility), "zero": False})
-    if is_share(axes.utility.unit) and all(0 <= use.value <= 1 for _, use in points):
-        across["axis"] |= style.SHARE_AXIS
+    share = is_share(axes.utility.unit) and all(0 <= use.value <= 1 for _, use in points)
     return {
-        "x": across,
+        "x": across | {"axis": across["axis"] | (style.SHARE_AXIS if share else {})},
         "y": _channel("risk", axes.risk, style.rooted(risks, room), ticks=style.root_ticks(risks)),
     }
 
