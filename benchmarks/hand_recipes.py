@@ -15,7 +15,17 @@ from typing import Any
 import equipoise as eq
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.direct_identifiers import without_direct
-from equipoise.masks import CoarsenWeights, LocalSuppress, Microaggregate, Noise, RankSwap, Recode, Renumber
+from equipoise.masks import (
+    CoarsenWeights,
+    LocalRecode,
+    LocalSuppress,
+    LocalSwap,
+    Microaggregate,
+    Noise,
+    RankSwap,
+    Recode,
+    Renumber,
+)  # fmt: skip
 from equipoise.methods.method import Mask
 from equipoise.policies.first_policy import initial
 from equipoise.policies.policy_file import Job
@@ -72,18 +82,17 @@ def adult() -> Hand:
     }  # fmt: skip
     keys = ("race", "marital_status", "education", "native_country", "workclass", "occupation")
     fine = {"occupation": keys[:-1], "education": tuple(k for k in keys if k != "education")}
-    no_race = tuple(k for k in keys if k != "race")
-    no_work = tuple(k for k in keys if k != "workclass")
+    exchange, exchange_3 = LocalSwap(MinCount(2)), LocalSwap(MinCount(3))
     recipes = (
-        coarse(*keys, age="20"), coarse(*keys, age="10"), coarse(*keys, age="5"),
         (*coarse(*keys, age="20"), blank()), (*coarse(*keys, age="10"), blank()), (*coarse(*keys, age="5"), blank()),
-        (*coarse(*keys), blank()), (*coarse(*keys, age="10"), blank(3)), (*coarse(*keys, age="5"), blank(3)),
         (*coarse(*fine["occupation"], age="10"), blank()), (*coarse(*fine["occupation"], age="20"), blank()),
         (*coarse(*fine["education"], age="10"), blank()), (*coarse(*fine["education"], age="20"), blank()),
         (*coarse("native_country", "marital_status", age="10"), blank()),
-        (*coarse("native_country", age="5"), blank()), (blank(),),
-        (*coarse(*no_race, age="10"), blank()), (*coarse(*no_work, age="10"), blank()),
-        (*coarse(*no_work, age="20"), blank()), (*coarse(*no_race, age="5"), blank()),
+        (*coarse("native_country", age="5"), blank()), (blank(),), (LocalRecode(MinCount(2)),),
+        (exchange,), (*coarse(age="5"), exchange), (*coarse(age="10"), exchange), (*coarse(age="20"), exchange),
+        (*coarse("native_country"), exchange), (*coarse("native_country", age="5"), exchange),
+        (*coarse("native_country", "marital_status", age="10"), exchange),
+        (*coarse(age="10"), exchange_3), (*coarse(*keys, age="5"), exchange),
     )  # fmt: skip
     return Hand("arx/adult.csv", groups, {"age": (5, 10, 20)}, recipes)
 
@@ -97,23 +106,21 @@ def testdata() -> Hand:
         "hhcivil": {"1": "single", "2": "married", "3": "apart", "4": "apart"},
     }
     keys = ("roof", "walls", "water", "relat", "hhcivil")
-    noise = Noise(AMOUNTS, 0.2, "multiplicative", bounds="sign")
-    strong = replace(noise, scale=0.8)
-    swap, wide = RankSwap(AMOUNTS, 0.05), RankSwap(AMOUNTS, 0.15)
+    noise, strong = (Noise(AMOUNTS, scale, "multiplicative", bounds="sign") for scale in (0.2, 0.8))
+    dealt, more = (Noise(AMOUNTS, scale, preserve="distributions") for scale in (0.4, 0.6))
+    swap, wide, far = (RankSwap(AMOUNTS, window) for window in (0.05, 0.15, 0.3))
     mdav, large = Microaggregate(AMOUNTS, 5), Microaggregate(AMOUNTS, 10)
-    shared = LocalSuppress(MinCount(2), shared=True, guard="wildcard")
     both: tuple[tuple[Mask, ...], ...] = (
         (*coarse(*keys, age="20"), blank(), mdav), (*coarse(*keys, age="10"), blank(), mdav),
         (*coarse(*keys, age="5"), blank(), mdav), (*coarse(*keys, age="20"), blank(3), mdav),
-        (*coarse(*keys, age="20"), blank(), large), (*coarse(*keys, age="10"), blank(), large),
-        (*coarse(*keys, age="20"), blank(), swap), (*coarse(*keys, age="10"), blank(), swap),
-        (*coarse(*keys, age="20"), blank(), wide), (*coarse(*keys, age="10"), blank(), wide),
-        (*coarse(*keys, age="20"), blank(), noise), (*coarse(*keys, age="10"), blank(), strong),
-        (*coarse(*keys, age="20"), swap), (*coarse(*keys, age="20"), mdav), (*coarse(*keys, age="10"), mdav),
-        (*coarse("roof", "water", "relat", age="10"), blank(), mdav),
-        (*coarse("water", "relat", age="20"), blank(), mdav),
-        (*coarse(*keys, age="20"), shared, mdav), (*coarse(*keys, age="10"), shared, mdav),
-        (*coarse(*keys[1:], age="20"), blank(), mdav),
+        (*coarse(*keys, age="10"), blank(), large), (*coarse(*keys, age="10"), blank(), swap),
+        (*coarse(*keys, age="10"), blank(), wide), (*coarse(*keys, age="5"), blank(), wide),
+        (*coarse(*keys, age="10"), blank(), far), (*coarse(*keys, age="10"), blank(), noise),
+        (*coarse(*keys, age="10"), blank(), strong), (*coarse("roof", "water", "relat", age="10"), blank(), mdav),
+        (*coarse("water", "relat", age="20"), blank(), mdav), (*coarse(*keys[1:], age="20"), blank(), mdav),
+        (*coarse(*keys, age="5"), blank(), dealt), (*coarse(*keys, age="10"), blank(), dealt),
+        (*coarse("walls", age="5"), blank(), dealt), (*coarse("walls", "relat", age="5"), blank(), dealt),
+        (*coarse("walls", "water", age="10"), blank(), dealt), (*coarse("walls", age="5"), blank(), more),
     )  # fmt: skip
     recipes = tuple((*masks, Renumber()) for masks in both)
     return Hand("sdcmicro/testdata.csv", groups, {"age": (5, 10, 20)}, recipes)
@@ -125,12 +132,14 @@ def casc() -> Hand:
     one_by_one: tuple[Mask, ...] = tuple(Microaggregate((column,), 5) for column in money)
     thirds = (money[:4], money[4:8], money[8:])
     recipes: tuple[tuple[Mask, ...], ...] = (
-        *((Noise(money, scale, "correlated"),) for scale in (0.1, 0.3, 0.5, 0.8, 1.0)),
-        *((Noise(money, scale),) for scale in (0.1, 0.3, 0.5)),
-        *((RankSwap(money, window),) for window in (0.05, 0.1, 0.15, 0.25)),
-        *((Microaggregate(money, size),) for size in (3, 5, 10)),
-        *(tuple(Microaggregate(part, size) for part in thirds) for size in (5, 10)),
-        one_by_one, (*one_by_one, RankSwap(money, 0.05)), (Microaggregate(money, 3), Noise(money, 0.1, "correlated")),
+        *((Noise(money, scale, "correlated"),) for scale in (0.3, 0.5, 0.8)),
+        *((Noise(money, scale),) for scale in (0.3, 0.5)),
+        *((Noise(money, scale, preserve="distributions"),) for scale in (0.4, 0.5, 0.6, 0.7, 1.0)),
+        *((Noise(money, scale, "correlated", preserve="distributions"),) for scale in (0.5, 0.8)),
+        *((RankSwap(money, window),) for window in (0.05, 0.15, 0.4)),
+        *((Microaggregate(money, size),) for size in (3, 10)),
+        tuple(Microaggregate(part, 5) for part in thirds),
+        (*one_by_one, RankSwap(money, 0.05)), (*one_by_one, Noise(money, 0.5, preserve="distributions")),
     )  # fmt: skip
     return Hand("sdcmicro/CASCrefmicrodata.csv", {}, {}, tuple((*masks, CoarsenWeights(5)) for masks in recipes))
 

@@ -61,6 +61,17 @@ def test_a_dear_key_is_coarsened_beyond_its_second_level_last(cells: Cells) -> N
     assert path[-1].levels["age"] == "20"
 
 
+def test_first_keys_are_coarsened_before_all_others(cells: Cells) -> None:
+    path = coarsening_path(cells, 3, first=("age",))
+    assert [step.levels for step in path[:4]] == [{}, {"age": "5"}, {"age": "10"}, {"age": "20"}]
+    text = "\n".join(key_candidates(cells, 3, 0.02, single=True))
+    levels = [
+        {mask["column"]: mask["level"] for mask in one["masks"] if mask["use"] == "recode"}
+        for one in tomllib.loads(text)["candidates"]
+    ]
+    assert {"age": "20"} in levels or {"age": "10"} in levels  # categories stay whole in some candidate
+
+
 def test_milestones_are_the_first_within_each_share_and_the_last() -> None:
     path = [PathStep({"age": str(i)}, share, "age") for i, share in enumerate((0.5, 0.3, 0.1, 0.04))]
     assert [step.small for step in milestones(path, (0.3, 0.2, 0.05))] == [0.3, 0.1, 0.04]

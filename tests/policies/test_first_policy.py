@@ -54,6 +54,8 @@ def test_a_table_of_counts_is_no_file_of_people(tmp_path: Path, many: str) -> No
         first(tmp_path, counts)
     with pytest.raises(eq.RefusedError, match="rows are cells"):
         proposed(eq.read(counts, eq.Roles(("region", "age", "sex"), numeric=(many,))))
+    with pytest.raises(eq.RefusedError, match="rows are cells"):
+        first(tmp_path, counts.head(20), "uk-tre")
     for people in (pl.concat([counts, counts]), counts.with_columns(person_id=pl.Series(range(len(cells))))):
         first(tmp_path, people)
 
@@ -66,6 +68,26 @@ def test_safe_harbor_withholds_dates_of_birth_until_the_oldest_year_is_named(tmp
     job = first(tmp_path, frame)
     assert "birth_date" in job.read_roles().keys
     assert all("birth_date" in {step.get("column") for step in one.masks} for one in job.candidates)
+
+
+def test_safe_harbor_takes_every_zip_code_year_of_birth_and_date_and_withholds_small_places(tmp_path: Path) -> None:
+    """Few distinct ZIP codes have no hierarchy of their own; dates beyond the likeliest keys are dates all the same."""
+    rng = np.random.default_rng(3)
+    ages = rng.integers(0, 99, 400)
+    days = [np.datetime64("2025-01-01") + rng.integers(0, 360, 400).astype("timedelta64[D]") for _ in range(3)]
+    frame = pl.DataFrame({
+        "zip": rng.choice(["10001", "03601"], 400), "birth_year": 2026 - ages, "county": ["x", "y"] * 200,
+        "admission": days[0], "discharge": days[1], "surgery_date": days[2], "sex": ["f", "m"] * 200,
+    })  # fmt: skip
+    job = first(tmp_path, frame, "hipaa-safe-harbor")
+    assert job.read_roles().direct == ("county",)
+    made = eq.balance(tmp_path / "policy.toml")
+    assert isinstance(made, eq.Release)
+    released = pl.read_csv(made.public / "data.csv", infer_schema=False)
+    assert set(released["zip"]) == {"100", "000"}
+    assert {*released["admission"], *released["discharge"], *released["surgery_date"]} == {"2025"}
+    years = {word for word in released["birth_year"] if not word.startswith("<=")}
+    assert min(map(int, years)) == job.slots["oldest"] + 1
 
 
 def test_old_numbers_and_the_old_order_go(tmp_path: Path, survey: pl.DataFrame) -> None:

@@ -10,6 +10,7 @@ from equipoise.methods.score import Score
 from equipoise.policies.policy import Policy
 from equipoise.presentation import style
 from equipoise.presentation.numbers import in_words, number, title, value_text
+from equipoise.presentation.svg import static_chart
 from equipoise.recipe.recipe import Recipe
 from equipoise.search import risk_utility_map as charts
 from equipoise.search.frontier import frontier
@@ -125,6 +126,26 @@ def test_a_utility_that_is_better_low_runs_backwards_so_that_right_is_still_usef
     spec = risk_utility_map(frontier(lost), policy=Policy({"bias": "< 5"}))
     assert spec["encoding"]["x"]["scale"]["reverse"] is True
     assert layers(spec)["rectangle"]["encoding"]["x2"] == {"value": "width"}
+
+
+def test_an_axis_of_shares_has_no_tick_number_or_line_beyond_0_and_100_percent():
+    def shares(*values):
+        return [
+            Trial(Recipe(), [Score("uniques", 1 - v, "lower", unit=SHARE), Score("overlap", v, "higher", unit="share")])
+            for v in values
+        ]
+
+    spec = risk_utility_map(frontier(shares(0.72, 0.98)), original=shares(1.0)[0])
+    axis = spec["encoding"]["x"]["axis"]
+    assert spec["encoding"]["x"]["scale"]["domain"][1] > 1  # room for a label
+    assert axis["domain"] is False
+    assert axis["labelExpr"].startswith(style.NO_SHARE)
+    picture = static_chart(spec)
+    assert ">100 %<" in picture
+    assert ">110 %<" not in picture
+    assert ">105 %<" not in picture
+    beyond = risk_utility_map(frontier(shares(0.72, 1.2)))["encoding"]["x"]["axis"]
+    assert "labelExpr" not in beyond  # what lies beyond must be told
 
 
 def test_scores_below_zero_get_a_linear_scale():

@@ -286,7 +286,8 @@ def _refuse_duplicates(header: list[str], path: Path) -> None:
     place = next(i for i, name in enumerate(header) if first.setdefault(name, i) != i)
     raise DataError(
         f"A column name stands twice in the first row of {str(path)!r} "
-        f"(columns {first[header[place]] + 1} and {place + 1}): rename one of them."
+        f"(columns {first[header[place]] + 1} and {place + 1}): rename one of them, or set header_rows "
+        "(--header-rows 2) if names stand in several rows."
     )
 
 

@@ -204,7 +204,7 @@ class _Refusal:
         return self.checks
 
     def _refuse(self, name: str, value: Any) -> None:
-        frame = hasattr(type(value), "columns") and "Records" in str(self.kinds[name])
+        frame = hasattr(type(value), "columns") and "Records" in f"{self.name} {self.kinds[name]}"
         advice = ": give a frame its roles with eq.read(frame, roles)" if frame else ""
         kind = type(value).__name__ if not isinstance(value, type) else f"the class {value.__name__}"
         raise ParameterError(f"{self.name}: {name} must be {_words(self.kinds[name])}, got {kind}{advice}.")

@@ -30,6 +30,8 @@ RARE_MERGED, OTHER = "rare merged", "other"
 """The first level of merged categories, and the category that the merged ones become."""
 TOP_SHARE = 0.995
 """Share of the numbers below the top code: an open band counts by its bound, and more above it would shift means."""
+MAX_TOP_SHIFT = 0.08
+"""Standard deviations by which a top code may shift the mean: below what a first policy allows in all."""
 WIDTH_STEPS = {1: (1, 5, 10), 2: (2, 10, 20), 5: (5, 10, 20)}
 CODE_PATTERN = r"^[A-Za-z]{0,3}\d[0-9A-Za-z]*([.\-][0-9A-Za-z]+| \d[0-9A-Za-z]*| [A-Z]{2})?$|^[A-Z]{2,6}$"
 BAND_TEXT = re.compile(
@@ -70,9 +72,11 @@ def nested(facts: Facts, coded: bool = False, *, age: bool = False) -> Hierarchy
 def few_numbers(facts: Facts) -> Hierarchy | None:
     """Joined years or codes of ages, and numbers of household members up to a top; None for codes without an order.
 
+    No top is proposed that shifts the mean by more than a release may, an open category being read at its bound.
+
     >>> from equipoise.inspection.column_facts import facts_of
-    >>> [level.name for level in few_numbers(facts_of(pl.Series("children", [0, 1, 2, 3, 4] * 9))).levels]
-    ['original', '3+', '1+']
+    >>> [level.name for level in few_numbers(facts_of(pl.Series("children", [0] * 9 + [1, 1, 2, 3, 4]))).levels]
+    ['original', '3+']
     """
     meaning, (low, high) = meaning_of(facts.name), facts.range() if facts.records else (0.0, 0.0)
     if meaning and (meaning.name == "age" or (meaning.name == "time" and years(facts))):
@@ -82,7 +86,10 @@ def few_numbers(facts: Facts) -> Hierarchy | None:
     if not meaning or meaning.name != "part_of_household" or low < 0 or facts.distinct != high - low + 1:
         return None
     numbers = range(int(low), int(high) + 1)
-    tops = [numbers[size] for size in _halves(len(numbers) - 2) if len(numbers) > 3]
+    values = facts.values.cast(pl.Float64).drop_nulls().to_numpy()
+    fit = [top for top in numbers[1:-1] if np.maximum(values - top, 0).mean() <= MAX_TOP_SHIFT * values.std()]
+    halves = [numbers[size] for size in _halves(len(numbers) - 2) if len(numbers) > 3]
+    tops = [*(top for top in halves if top in fit[1:]), *fit[:1]]
     rows = {n: [f"{top}+" if n >= top else str(n) for top in tops] for n in numbers}
     return Hierarchy.mapping(rows, other=OTHER, names=[f"{top}+" for top in tops]) if tops else None
 

@@ -375,6 +375,12 @@ def _key(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     if meaning.name == "age":
         young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= MAX_AGE_YEARS)
         return ("key", "high") if young else None
+    if (
+        meaning.name == "year_of_birth"
+        and facts.kind == "whole"
+        and facts.range()[1] - facts.range()[0] <= MAX_AGE_YEARS
+    ):
+        return "key", "high"
     if facts.kind == "decimal" and facts.distinct > MAX_KEY_CATEGORIES:
         return ("key", "medium") if meaning.name == "industry" and with_point(facts) else None
     if (

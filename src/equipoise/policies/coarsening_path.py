@@ -24,11 +24,13 @@ class PathStep:
     widest: str
 
 
-def coarsening_path(cells: Cells, least: int, *, dear: tuple[str, ...] = ()) -> list[PathStep]:
-    """Coarsenings from none to all, each with one key a level coarser than the one before.
+def coarsening_path(
+    cells: Cells, least: int, *, dear: tuple[str, ...] = (), first: tuple[str, ...] = ()
+) -> list[PathStep]:
+    """Coarsenings from none to all, each with one key a level coarser than the one before; O(levels x keys x cells).
 
     The next key is that whose coarser level takes most records out of classes of fewer than `least`, for each bit of
-    entropy that it loses. The levels of `dear` keys from the third on come last. Cost: O(levels x keys x cells).
+    entropy that it loses. Levels of `dear` keys from the third on come last, those of `first` keys before all others.
 
     >>> table = pl.DataFrame({"age": [20, 21, 30], "sex": ["f", "f", "m"], "n": [1, 1, 4]})
     >>> cells = Cells.of(table, ("age", "sex"), {"age": eq.Hierarchy.intervals([10])})
@@ -41,7 +43,9 @@ def coarsening_path(cells: Cells, least: int, *, dear: tuple[str, ...] = ()) -> 
     price = [ladder.bits_lost for ladder in ladders]
     levels = [tuple(0 for _ in ladders)]
     while every := list(_coarser(levels[-1], ladders)):
-        steps = [step for step in every if not _too_coarse(step, levels[-1], ladders, dear)] or every
+        early = [step for step in every if _coarsens(step, levels[-1], ladders, first)]
+        fine = [step for step in every if not _coarsens(step, levels[-1], ladders, dear, MAX_DEAR_LEVEL)]
+        steps = early or fine or every
         now = _small(folds, levels[-1], least)
         gains = [now - _small(folds, step, least) for step in steps]
         costs = [sum(p[new] - p[old] for p, old, new in zip(price, levels[-1], step, strict=True)) for step in steps]
@@ -77,10 +81,9 @@ def _coarser(node: Levels, ladders: list[CodedLevels]) -> Iterator[Levels]:
         yield from ((*node[:j], level, *node[j + 1 :]) for level in ladder.above[node[j]])
 
 
-def _too_coarse(new: Levels, old: Levels, ladders: list[CodedLevels], dear: tuple[str, ...]) -> bool:
-    """Whether the step takes a dear key beyond its second level."""
-    changes = zip(new, old, ladders, strict=True)
-    return any(level > before and level > MAX_DEAR_LEVEL and ladder.key in dear for level, before, ladder in changes)
+def _coarsens(new: Levels, old: Levels, ladders: list[CodedLevels], keys: tuple[str, ...], beyond: int = 0) -> bool:
+    """Whether the step takes one of these keys beyond a level."""
+    return any(a > max(b, beyond) and ladder.key in keys for a, b, ladder in zip(new, old, ladders, strict=True))
 
 
 def _small(folds: Folds, node: Levels, least: int) -> float:

@@ -7,7 +7,7 @@ from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.suggest_roles import _quoted
 from equipoise.policies.coarsening_path import PathStep, coarsening_path, milestones
 
-SHARES_EXCHANGED = (0.4, 0.2, 0.1)
+SHARES_EXCHANGED = (0.6, 0.4, 0.2, 0.1)
 """Shares of the records in small classes at which a path is left, their key values being exchanged."""
 SHARES_LEFT = (0.2, 0.1, 0.05, 0.02)
 """Shares of the records in small classes at which a path of coarsenings is left, the rest being blanked."""
@@ -17,20 +17,20 @@ MAX_ONE_TO_ONE = 10_000
 """Records up to which an intruder who assigns all records at once is tried."""
 MAX_LINKED_SHARE = 0.33
 """Share of people whom somebody that knows all their numbers may link: less than one in three."""
-NOISE_SCALES, GROUP_SIZES, SWAP_WINDOWS = (0.3, 0.4, 0.6, 0.8), (3, 5), (0.15,)
+NOISE_SCALES, GROUP_SIZES, SWAP_WINDOWS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), (3, 5), (0.15,)
 """Strengths that are tried for a file of numbers: shares of the standard deviation, records, shares of the ranks."""
 
 
 def key_candidates(cells: Cells, least: int, alone: float, *, single: bool) -> Iterator[str]:
-    """Coarsenings along two paths, alone where few records are left in small classes and with blanks for them.
+    """Coarsenings along three paths, alone where few records are left in small classes and with blanks for them.
 
-    One path takes any key, the other leaves numbers at their second level as long as it can. `alone` is the share of
-    records that may stay in classes of one. Where records are `single`, of no household and no person, the values that
-    would be blanked are also exchanged among them, from finer levels on.
+    One path takes any key, one leaves numbers at their second level as long as it can, one takes them before all
+    categories. `alone` is the share of records that may stay in classes of one. Where records are `single`, of no
+    household and no person, the values that would be blanked are also exchanged among them, from finer levels on.
     """
-    yield f"\n# Coarsenings that leave few people in classes of fewer than {least} for what they cost, along two paths:"
-    yield "# one takes any key, the other keeps ages and dates fine. What is left is blanked, value by value: with the"
-    yield "# fewest blanks, or with most of them in the one key of most categories, so that the others stay whole."
+    yield f"\n# Coarsenings that leave few people in classes of fewer than {least} for what they cost, along up to"
+    yield "# three paths: one takes any key, one keeps ages and dates fine, one keeps categories whole. What is left is"
+    yield "# blanked, value by value: with the fewest blanks, or with most of them in the one key of most categories."
     paths = _paths(cells, least)
     steps = {_words(step): step for path in paths for step in _left_at(path, single=single)}
     for step in steps.values():
@@ -58,7 +58,9 @@ def _paths(cells: Cells, least: int) -> list[list[PathStep]]:
         key for key in cells.by if (meaning := meaning_of(key)) and meaning.name in ("age", "birth_date", "time")
     )
     paths = [coarsening_path(cells, least)]
-    return [*paths, coarsening_path(cells, least, dear=dear)] if dear else paths
+    if not dear or set(dear) == set(cells.by):
+        return paths
+    return [*paths, coarsening_path(cells, least, dear=dear), coarsening_path(cells, least, first=dear)]
 
 
 def _left_at(path: list[PathStep], *, single: bool) -> list[PathStep]:

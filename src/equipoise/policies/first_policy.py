@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from math import ceil
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from equipoise.files import read
 from equipoise.files.memory import refuse_work
 from equipoise.files.office_text import checked_codes
 from equipoise.ground.errors import DataError
-from equipoise.inspection.column_names import meaning_of
+from equipoise.inspection.column_names import meaning_of, split
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.inspection.revealing import MAX_REVEALED_SHARE, enough_columns, revealing
 from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_WORDS, Proposal, Suggestion, _quoted, suggest_roles
@@ -45,6 +46,8 @@ OBJECTIVE = (
     "weights = { overlap = 1 }    # of what users compute: the overlap of their intervals before and after",
 )
 NO_ROLES_MESSAGE = "No column looks like something an intruder may know or users analyse: write the roles by hand."
+ZIP_WORDS = {"zip", "zipcode", "zcta", "postal", "postalcode", "postcode"}
+LARGE_PLACES = {"state", "statefip", "country", "region", "regions", "urban", "rural", "urbrur"}  # stay under HIPAA
 MAX_TABLE_CATEGORIES = 30
 """Categories of a column by which a table may go."""
 
@@ -102,8 +105,8 @@ def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
     """
     import tomllib
 
-    refuse_few(records.height())
     refuse_cells(records, records.roles)
+    refuse_few(records.height())
     findings = _with_counts(_with_columns(FileFindings("", "", _suggestion_of(records.roles), records)), cells)
     plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None), *_always(findings)]))
     sections = ("draws", "measures", "limits", "choose", "candidates", "always")
@@ -137,39 +140,52 @@ def _look(source: str | Path, path: str, reading: dict[str, Any], preset: Preset
     records = read(source, **reading)
     refuse_wide(len(records.schema()))
     refuse_nameless(list(records.schema()))
-    refuse_few(records.height())
     refuse_work(records, "propose a policy for")
     roles = suggest_roles(records)
     if preset and slots_of(preset):
-        roles = _without_births(roles)
+        roles = _without_small_places(roles)
     refuse_cells(records, roles.roles)
+    refuse_few(records.height())
     if set(records.schema()) <= set(roles.roles.direct):
         raise DataError(NO_ROLES_MESSAGE)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
     findings = FileFindings(Path(path).name, path, roles, records, reading=reading)
-    return _with_counts(_with_columns(findings))
+    return _with_counts(_with_columns(findings, preset))
 
 
-def _without_births(roles: Suggestion) -> Suggestion:
-    """The suggestion without dates of birth: a preset that names columns asks for the oldest year beside them."""
-    births = [p.column for p in roles.proposals if (meaning := meaning_of(p.column)) and meaning.name == "birth_date"]
-    withheld = [replace(p, role="direct", hierarchy=None) if p.column in births else p for p in roles.proposals]
-    return replace(roles, proposals=tuple(withheld))
+def _without_small_places(roles: Suggestion) -> Suggestion:
+    """The suggestion without dates of birth, coordinates and places smaller than a state, which the preset forbids."""
+    proposals = (replace(p, role="direct", hierarchy=None) if _forbidden(p) else p for p in roles.proposals)
+    return replace(roles, proposals=tuple(proposals))
 
 
-def _with_columns(findings: FileFindings) -> FileFindings:
+def _forbidden(proposal: Proposal) -> bool:
+    """Whether a column must go; a year of birth that is no key, since an age says the same."""
+    kind, words = getattr(meaning_of(proposal.column), "name", ""), set(split(proposal.column))
+    small = kind == "place" and not words & (ZIP_WORDS | LARGE_PLACES)
+    return small or kind in ("birth_date", "coordinates") or (kind == "year_of_birth" and proposal.role != "key")
+
+
+def _with_columns(findings: FileFindings, preset: Preset | None = None) -> FileFindings:
     """The findings with the columns beside the keys that single people out, and what is proposed for them."""
-    records = findings.records
-    columns = enough_columns(revealing(records, records))
+    records, slots = findings.records, _slot_columns(findings, preset)
+    columns = tuple(c for c in enough_columns(revealing(records, records)) if c not in slots)
     groups = (records.roles.household, records.roles.person)
-    masks = masks_beside_keys(records, columns)
+    masks = tuple(part for mask in masks_beside_keys(records, columns) for part in _beside(mask, slots))
     return replace(
         findings,
         revealing=tuple(c for c in columns if c not in groups),
         masks=masks,
         revealed_limit=_revealed_limit(records, masks) if columns else MAX_REVEALED_SHARE,
     )
+
+
+def _beside(mask: Any, slots: list[str]) -> Iterator[Mask]:
+    """A mask without columns that the preset changes; nothing where it has no others."""
+    rest = tuple(c for c in getattr(mask, "columns", ()) if c not in slots)
+    if rest or (getattr(mask, "column", None) not in slots and not getattr(mask, "columns", ())):
+        yield replace(mask, columns=rest) if rest else mask
 
 
 def _revealed_limit(records: Records, masks: tuple[Mask, ...]) -> float:
@@ -268,22 +284,30 @@ def _slots(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
 
 
 def _guesses(findings: FileFindings) -> dict[str, Any]:
+    """The columns of each slot; years of birth with the last year whose children may be 90 today."""
+    schema = findings.records.schema()
     kinds: dict[str, list[str]] = {}
-    for proposal in findings.roles.proposals:
-        meaning = meaning_of(proposal.column)
-        if meaning and meaning.name == "age" and proposal.role == "key":
-            kinds.setdefault("age", []).append(proposal.column)
-        elif proposal.hierarchy and proposal.role == "key":
-            kind = str(plain_branch(proposal.hierarchy.branches[0])["kind"])
-            kinds.setdefault({"dates": "dates", "prefix": "zip"}.get(kind, ""), []).append(proposal.column)
-    return {**kinds, **{name: kinds[name][0] for name in ("age", "zip") if name in kinds}}
+    for column, tree in ((p.column, p.hierarchy) for p in findings.roles.proposals if p.role != "direct"):
+        meaning = getattr(meaning_of(column), "name", "")
+        dated = tree is not None and plain_branch(tree.branches[0])["kind"] == "dates"
+        if meaning == "year_of_birth" and schema[column].is_numeric():
+            kinds.setdefault("birth_years", []).append(column)
+        elif dated or meaning == "age" or (meaning == "place" and ZIP_WORDS & set(split(column))):
+            slot = "age" if meaning == "age" else "dates" if dated else "zip"
+            kinds.setdefault(slot, []).append(column)
+    oldest = {"oldest": date.today().year - 90} if "birth_years" in kinds else {}
+    return {**{name: its[0] if len(its) == 1 and name != "dates" else its for name, its in kinds.items()}, **oldest}
+
+
+def _slot_columns(findings: FileFindings, preset: Preset | None) -> list[str]:
+    """The columns that a preset with slots changes by itself."""
+    slots = {**_guesses(findings), "oldest": []} if preset and slots_of(preset) else {}
+    return [c for its in slots.values() for c in ([its] if isinstance(its, str) else its)]
 
 
 def _roles(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
     yield "\n# What each column is, as its name and values suggest, with the reason."
-    slots = _guesses(findings) if preset and slots_of(preset) else {}
-    columns = [c for value in slots.values() for c in ([value] if isinstance(value, str) else value)]
-    yield from findings.roles.lines("roles.", columns)
+    yield from findings.roles.lines("roles.", _slot_columns(findings, preset))
 
 
 def _limits(findings: FileFindings, preset: Preset | None) -> Iterator[str]:

@@ -12,6 +12,10 @@ GREY, BLUE, GREEN, VERMILLION = "#6e7781", "#0072B2", "#009E73", "#D55E00"
 FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#44617b", "#661100")
 """Dark enough to read as text; distinguished by their labels as well."""
 INK, DARK_GREEN = "#1f2328", "#00694d"
+NO_SHARE = "datum.value < -1e-9 || datum.value > 1.000000001"
+NO_TICK: dict[str, Any] = {"condition": {"test": NO_SHARE, "value": 0}, "value": 1}
+SHARE_AXIS: dict[str, Any] = {"domain": False, "labelExpr": f"{NO_SHARE} ? '' : datum.label", "tickOpacity": NO_TICK}
+"""An axis of shares has room for labels beyond 0 and 100 %, but no tick, no number and no line there."""
 
 
 def chart(layers: list[Spec], encoding: Spec, *, title: Spec, description: str, size: tuple[int, int]) -> Spec:

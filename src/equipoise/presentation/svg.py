@@ -86,12 +86,15 @@ def _axis(channel: Spec, scale: Scale, level: bool) -> list[str]:
     """The line, the ticks with their numbers, and the title."""
     axis: Spec = channel["axis"]
     low, high = channel["scale"]["domain"]
+    if axis.get("domain") is False:
+        low, high = max(low, 0.0), min(high, 1.0)
     ticks = [tick for tick in axis.get("values") or even_ticks(low, high) if low <= tick <= high]
     share = "%" in axis.get("format", "") or axis.get("format", "").endswith("p")
     words = [f"{number(100 * tick)} %" if share else number(tick) for tick in ticks]
     title, ground = escape(str(axis.get("title") or "")), HEIGHT - BOTTOM
     if level:
-        lines = [f'<path d="M{LEFT} {ground}H{WIDTH - RIGHT}" stroke="currentColor" stroke-opacity=".35"/>']
+        start, end = sorted((scale(low), scale(high)))
+        lines = [f'<path d="M{start:.1f} {ground}H{end:.1f}" stroke="currentColor" stroke-opacity=".35"/>']
         spots = _without_overlap([(scale(t), w) for t, w in zip(ticks, words, strict=True)])
         lines += [_text(x, ground + 18, w, "middle", 0.75) for x, w in spots]
         return [*lines, _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, title, "middle")]

@@ -30,10 +30,10 @@ def _stretch(limits: Sequence[Limit], channel: str, field: str, ends: tuple[Pixe
     return {f"{channel}2": {"value": edge}}, {field: low if high is None else high}
 
 
-def rectangle(risk: Score, utility: Score, limits: Limits, *, inside: bool = False) -> list[Spec]:
+def rectangle(risk: Score, utility: Score, limits: Limits, *, inside: bool = False, edge: bool = False) -> list[Spec]:
     """What a policy accepts: a shaded area, its bounds drawn, and named where a frontier leaves room.
 
-    `inside` has the names in the area, for maps on which there is little beside it.
+    `inside` has the names in the area, for maps on which there is little beside it; `edge` that of utility above it.
     """
     if not any(limits.values()):
         return []
@@ -44,7 +44,7 @@ def rectangle(risk: Score, utility: Score, limits: Limits, *, inside: bool = Fal
     area = {"type": "rect", "color": GREEN, "opacity": 0.12, "clip": True, "aria": False}
     levels = [part for place, limit in enumerate(limits["risk"]) for part in _level(place, limit, risk, x, column)]
     for place, limit in enumerate(limits["utility"]):
-        levels += _upright(place, limit, utility, y, row, inside and utility.better == "higher")
+        levels += _upright(place, limit, utility, y, row, inside and utility.better == "higher", edge)
     return [layer("rectangle", [column | row], area, x | y), *levels]
 
 
@@ -58,11 +58,12 @@ def _level(place: int, limit: Limit, score: Score, x: Spec, column: Spec) -> lis
     return [layer(f"risk_bound_{place}", [at], BOUND, x), words]
 
 
-def _upright(place: int, limit: Limit, score: Score, y: Spec, row: Spec, inside: bool) -> list[Spec]:
+def _upright(place: int, limit: Limit, score: Score, y: Spec, row: Spec, inside: bool, edge: bool) -> list[Spec]:
     """A bound on utility."""
     at = row | {"utility": limit.bound, "label": _bound(limit, score)}
     spot: Spec = {} if row else {"y": {"value": 4}}
     corner: Spec = {"align": "left", "dx": 7, "dy": 26} if inside else {"align": "right", "dx": -7, "dy": 9}
+    corner |= {"align": "left", "dx": 2 if row else 7, "dy": -10 if row else 9} if edge and not inside else {}
     words = labels(f"utility_bound_label_{place}", [at], spot, colour=DARK_GREEN, **corner)
     return [layer(f"utility_bound_{place}", [at], BOUND, y), words]
 

@@ -122,8 +122,9 @@ def risk_utility_map(
     drawn = [*best, *others, *ends, *release]
     if not drawn:
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
+    scales = _scales([plane.of(t) for t in drawn], plane, limits, room=0.03 if ends else 0.25)
     layers = [
-        *rectangle(plane.risk, plane.utility, limits, inside=not ends),
+        *rectangle(plane.risk, plane.utility, limits, inside=not ends, edge=_at_edge(limits, scales["x"]["scale"])),
         _points("tried", others, plane, color=style.GREY, size=45, opacity=0.85) | {"params": [style.zoom()]},
         *_errors(drawn, plane),
         *_theory(theory),
@@ -133,10 +134,16 @@ def risk_utility_map(
         *_ends(ends, plane),
         *(part for trial in release for part in _chosen(trial, plane, mark)),
     ]
-    scales = _scales([plane.of(t) for t in drawn], plane, limits, room=0.03 if ends else 0.25)
     words = _description(plane, len(frontier.trials), chosen, limits, mark)
     counts = {"tried": len(frontier.trials), "drawn": len(best) + len(others)}
     return Chart(style.chart(layers, scales, title=TITLE, description=words, size=(720, 420)) | {"usermeta": counts})
+
+
+def _at_edge(limits: Limits, scale: Spec) -> bool:
+    """Whether a bound on utility lies so near to the useless side that its name, a third of the width, has no room."""
+    low, high = scale["domain"]
+    useless = high if scale.get("reverse") else low
+    return any(abs(limit.bound - useless) < 0.35 * (high - low) for limit in limits["utility"])
 
 
 def _drawable(trial: Trial, axes: Axes) -> bool:
@@ -289,8 +296,10 @@ def _scales(points: Sequence[tuple[Score, Score]], axes: Axes, limits: Limits, r
     """Both axes, with more room around the rectangle where nothing else is drawn."""
     risks = _reach([risk for risk, _ in points], [limit.bound for limit in limits["risk"]])
     useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
+    across = _channel("utility", axes.utility, {"domain": _across(useful, room, axes.utility), "zero": False})
+    share = is_share(axes.utility.unit) and all(0 <= use.value <= 1 for _, use in points)
     return {
-        "x": _channel("utility", axes.utility, {"domain": _across(useful, room, axes.utility), "zero": False}),
+        "x": across | {"axis": across["axis"] | (style.SHARE_AXIS if share else {})},
         "y": _channel("risk", axes.risk, style.rooted(risks, room), ticks=style.root_ticks(risks)),
     }
 

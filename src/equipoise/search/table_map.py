@@ -86,7 +86,11 @@ def _across(values: list[float], utility: Score) -> list[float]:
 
 def _explain(channel: Spec, score: Score) -> None:
     """Axes in plain words, without numbers below 0, and with room below it."""
-    channel["axis"] |= {"title": score_words(score), "labelExpr": "datum.value < 0 ? '' : datum.label"}
+    channel["axis"] = {
+        "labelExpr": "datum.value < 0 ? '' : datum.label",
+        **channel["axis"],
+        "title": score_words(score),
+    }
     if channel["scale"].get("type") == "pow":
         high = 1.06 * channel["scale"]["domain"][1]
         channel["scale"]["domain"] = [-high * ROOM_BELOW_ZERO**2, high]
