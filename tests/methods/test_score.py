@@ -1,5 +1,6 @@
 """Score and Scores: directions, names, and ties within error."""
 
+import itertools
 import pickle
 
 import polars as pl
@@ -102,3 +103,9 @@ def test_scores_can_be_pickled() -> None:
     """Workers send scores home."""
     scores = Scores([Score("x", 1.0, "lower", interval=(0.5, 1.5))])
     assert pickle.loads(pickle.dumps(scores)) == scores
+
+
+def test_an_endless_iterator_is_no_list_of_scores() -> None:
+    """It took all memory before."""
+    with pytest.raises(eq.ParameterError, match="list of Score"):
+        eq.Scores(itertools.count())

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import polars as pl
@@ -120,7 +121,7 @@ class Scores(tuple[Score, ...]):
     __slots__ = ()
 
     def __new__(cls, scores: Iterable[Score] = ()) -> "Scores":
-        instance = super().__new__(cls, scores if isinstance(scores, Iterable) else (scores,))
+        instance = super().__new__(cls, islice(scores, 100_000) if isinstance(scores, Iterable) else (scores,))
         if not all(isinstance(score, Score) for score in instance):
             raise ParameterError("scores must be a list of Score.")
         names = instance.keys()
