@@ -148,3 +148,19 @@ def test_numbers_at_both_ends_of_the_range_and_the_least_change_there_is() -> No
     for place, at in [*linked_points(ends, ends), *linked_points(ends, moved)]:
         assert at.max() < 5
         assert (at == place)[1:3].all()
+
+
+def test_nested_columns_are_looked_up_whole() -> None:
+    """A file with a column of lists could not be assessed, protected or proposed for at all."""
+    table = pl.DataFrame(
+        {
+            "age": [20, 20, 30, 30] * 3,
+            "codes": [["a", "b"], ["a"], ["a"], ["c"]] + [["a"]] * 8,
+            "home": [{"x": 1}] * 11 + [{"x": 2}],
+            "scan": [b"same"] * 12,
+        }
+    )
+    records = eq.read(table, eq.Roles("age"))
+    shares = eq.risk.RevealingColumns(k=2).table(records, records)[0]
+    alone = shares.filter(pl.col("beside").is_null())
+    assert dict(alone.select("column", "share").rows()) == {"codes": 2 / 12, "home": 1 / 12, "scan": 0.0}

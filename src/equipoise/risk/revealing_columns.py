@@ -251,7 +251,8 @@ def _recodes(law: Law) -> bool:
 
 def _column(new: pl.Series, old: pl.Series, coarsened: list[bool], owner: Integers | None) -> _KnownColumn:
     """A column after masks of which each coarsened it or not."""
-    if not coarsened and new.dtype.is_numeric() and new.equals(old):
+    whole = new.dtype.is_numeric() or new.dtype.is_nested() or new.dtype == pl.Binary
+    if not coarsened and whole and new.equals(old):
         return _unchanged(new)
     (shown, true), ordered = comparable(new, old)
     if all(coarsened) and (coarsened or not ordered or shown.equals(true)):
