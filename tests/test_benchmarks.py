@@ -39,7 +39,7 @@ def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixtur
     rows = told["rows"]
     assert isinstance(rows, list)
     measured = [row for row in rows if "skipped" not in row]
-    assert len(measured) == full(35, 62)
+    assert len(measured) == full(38, 65)
     for row in measured:
         assert row["ratio"] == pytest.approx(row["ours"] / row["yardstick"])
         assert row["ratio"] > 0

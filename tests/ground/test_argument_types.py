@@ -63,6 +63,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "words for a matrix": (lambda: any_eq.risk.LogLinear(misclassification=iter(["age"])), "misclassification is"),
     "no counts": (lambda: eq.masks.PramMatrix("sex", diagonal=0.5).transition(np.zeros(3)), "counts must be numbers"),
+    "texts for counts": (
+        lambda: eq.masks.PramMatrix("sex", diagonal=0.5).transition(np.array(["a", "b"])),
+        "counts must be numbers",
+    ),
     "one count": (lambda: eq.utility.pram_adjust(3, np.eye(3)), "counts must be a list of numbers"),
     "too few names": (lambda: eq.utility.pram_adjust([1, 2], np.eye(2), categories=["a"]), "1 names for 2 counts"),
     "an array for a score": (lambda: eq.Scores()[np.zeros(2)], "a name or a place, got ndarray"),

@@ -174,15 +174,17 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(system.stored(path).read_text(encoding="utf-8-sig"))
+        text = system.stored(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ParameterError(f"No file at {str(path)!r}.") from None
     except IsADirectoryError:
         raise ParameterError(f"{str(path)!r} is a folder, not a file.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"{str(path)!r} is not valid TOML: {error}.") from None
     except (OSError, UnicodeDecodeError):
         raise ParameterError(f"Cannot read {str(path)!r}: it must be UTF-8 text.") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"{str(path)!r} is not valid TOML: {error}.") from None
     except ValueError:
         raise ParameterError(f"{str(path)!r} is not valid TOML: a number in it has too many digits.") from None
 

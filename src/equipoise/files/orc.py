@@ -8,7 +8,6 @@ date-times before 1678 or after 2261 are refused.
 import sys
 from datetime import datetime
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
 
 import polars as pl
 
@@ -16,14 +15,13 @@ from equipoise.data.labels import Labels
 from equipoise.files.column_types import SIGNED, TEXTS, ZONED, parts, same, stored_as, words
 from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
+from equipoise.ground import system
 from equipoise.ground.errors import DataError, import_extra
-from equipoise.ground.system import WINDOWS
 
 VALUE_BYTES = 32
 """Bytes of memory a value takes while it is read, on the safe side for short texts."""
 FIRST_MOMENT, LAST_MOMENT = datetime(1678, 1, 1), datetime(2261, 12, 31)
 """The reach of nanoseconds since 1970 in 64 bits, in whole years."""
-NO_WINDOW = 0x08000000 if WINDOWS else 0
 SAVE_ADVICE = "save it as Parquet first, which is read in pieces"
 READER = """
 import sys
@@ -47,10 +45,8 @@ def load(path: Path) -> pl.DataFrame:
     import_extra("pyarrow.orc")
     from pyarrow import ipc
 
-    command = [sys.executable, "-c", READER, str(path), *sys.path]
-    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, creationflags=NO_WINDOW) as reader:
+    with system.own_process(READER, str(path), *sys.path) as reader:
         try:
-            assert reader.stdout is not None
             count, width = map(int, reader.stdout.readline().split())
             refuse_beyond(path, count * width, f"{count:,} records x {width:,} columns", SAVE_ADVICE, VALUE_BYTES)
             table = pl.DataFrame(pl.from_arrow(ipc.open_stream(reader.stdout).read_all()))
@@ -61,8 +57,6 @@ def load(path: Path) -> pl.DataFrame:
         except Exception:
             message = f"{str(path)!r} is not a whole ORC file: it is damaged, cut off or something else."
             raise DataError(message) from None
-        finally:
-            reader.kill()
     return table
 
 

@@ -284,6 +284,20 @@ def workers(number: int, prepare: Callable[..., None], arguments: tuple[Any, ...
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def own_process(program: str, *arguments: str) -> Iterator[Any]:
+    """A small Python program in a process of its own, with a pipe to each of its ends: it may die, and does no harm."""
+    import subprocess
+
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    command, pipe = [sys.executable, "-c", program, *arguments], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, creationflags=flags) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 class Helper:
     """A new process for one piece of work, and the pipe to it; it ends with this one, however that ends.
 

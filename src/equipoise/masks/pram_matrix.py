@@ -75,8 +75,8 @@ class PramMatrix:
 
     def transition(self, counts: Floats) -> Floats:
         """The matrix that is used where the categories have these counts."""
-        size = len(counts)
-        if not (np.ndim(counts) == 1 and np.isfinite(counts).all() and (counts >= 0).all() and np.any(counts)):
+        size, numbers = len(counts), np.asarray(counts).dtype.kind in "iuf"
+        if not (numbers and np.ndim(counts) == 1 and np.isfinite(counts).all() and (counts >= 0).all() and any(counts)):
             raise ParameterError("counts must be numbers of at least 0, one for each category, not all of them 0.")
         if self.matrix is None:
             assert self.diagonal is not None
