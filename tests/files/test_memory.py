@@ -118,6 +118,8 @@ def test_the_limits_of_the_control_groups_of_this_process_are_heard(
 ) -> None:
     """Before, only the group at the root was looked at, which a service or a nested container is not in."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=7_000_000_000))
+    small = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=1, vms=1))  # a worker of the suite may be large
+    monkeypatch.setattr(psutil, "Process", lambda: small)
     monkeypatch.setattr(system, "_address_limit", lambda: None)
     control_groups(tmp_path, own, files, monkeypatch)
     assert system.free_memory() == free
